@@ -1,0 +1,136 @@
+"""Train, validation and test rows, and the standardisation that the training rows imply.
+
+Both are pure functions of their arguments. The numbers of rows and of positives in each part depend on the labels
+alone, not on the key, so that arrays have the same shapes for every seed.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float32, Num
+
+from jaxpu.data.rows import Key, Labels, Rows, ceil_of, generator, is_positive
+
+
+class Split(NamedTuple):
+    """Disjoint row numbers that together are all rows.
+
+    Attributes:
+        train: Rows to train on, ascending.
+        validation: Rows of the largest validation set. The first m of them, for each m in ``validation_sizes``, are
+            a stratified validation set of their own.
+        test: Test rows, ascending.
+        validation_sizes: The sizes m of the nested validation sets, in the order in which they were asked for.
+    """
+
+    train: Rows
+    validation: Rows
+    test: Rows
+    validation_sizes: tuple[int, ...]
+
+
+def split(
+    labels: Labels,
+    key: Key,
+    *,
+    test: float = 0.2,
+    validation: Sequence[float] = (0.01,),
+    test_rows: Rows | None = None,
+) -> Split:
+    """Split rows into train, validation and test sets, each with the shares of the classes of the whole.
+
+    Sizes are those of scikit-learn's ``train_test_split``: ⌈test · n⌉ test rows, then ⌈f · rest⌉ validation rows for
+    each fraction f of ``validation``. Positives are allotted by largest remainder, a tie going to the positives.
+    All these counts are independent of the key. Validation sets of different sizes are nested.
+
+    Args:
+        labels: True labels (n,).
+        key: Source of randomness.
+        test: Fraction of all rows for the test set; 0 for none. Ignored if there are ``test_rows``.
+        validation: Fractions of the rows that are not test rows, in any order; empty for no validation set.
+        test_rows: Rows of an official test split, to be used instead of a drawn one.
+
+    Returns:
+        The split. What is in neither the test set nor the largest validation set is training rows.
+
+    Raises:
+        ValueError: If the labels are not 0/1 of shape (n,), a fraction is out of range, or no training row is left.
+
+    Example:
+        >>> parts = split(np.arange(100) < 40, 7, validation=(0.1, 0.25))
+        >>> len(parts.train), len(parts.validation), len(parts.test), parts.validation_sizes
+        (60, 20, 20, (8, 20))
+    """
+    positive = is_positive(labels)
+    _check_fractions([test], "test", low_included=True)
+    _check_fractions(validation, "validation", low_included=False)
+    rows = generator(key, "split").permutation(len(positive))
+    if test_rows is None:
+        test_set, rest = _take_stratified(rows, positive, ceil_of(test, len(rows)))
+    else:
+        test_set, rest = _checked_test_rows(test_rows, len(rows)), rows[~np.isin(rows, test_rows)]
+    sizes = tuple(ceil_of(fraction, len(rest)) for fraction in validation)
+    train, nested = rest, rest[:0]
+    # Every size is allotted out of all the rest, so that a set does not depend on which others are asked for.
+    for size in sorted(sizes):
+        chosen, _ = _take_stratified(rest, positive, size)
+        nested = np.concatenate([nested, chosen[~np.isin(chosen, nested)]])
+        train = rest[~np.isin(rest, nested)]
+    if len(train) == 0:
+        raise ValueError(f"no training row is left of {len(rows)}; make test={test} or validation smaller")
+    return Split(np.sort(train), nested, np.sort(test_set), sizes)
+
+
+def standardization(
+    x: Num[np.ndarray, "n *features"], rows: Rows
+) -> tuple[Float32[np.ndarray, "*features"], Float32[np.ndarray, "*features"]]:
+    """Mean and standard deviation of each feature over some rows: pass those of the training part.
+
+    Computed in float64 and rounded to float32. The deviation of a feature that is constant over the rows is 1.
+
+    Args:
+        x: Features of all rows.
+        rows: Rows to look at.
+
+    Returns:
+        (mean, sd), so that (x - mean) / sd has zero mean and unit deviation over the rows.
+
+    Raises:
+        ValueError: If there are no rows.
+
+    Example:
+        >>> mean, sd = standardization(np.array([[1.0, 5.0], [3.0, 5.0], [99.0, 0.0]]), np.array([0, 1]))
+        >>> mean.tolist(), sd.tolist()
+        ([2.0, 5.0], [1.0, 1.0])
+    """
+    if len(rows) == 0:
+        raise ValueError("standardisation needs at least one row, got none")
+    part = x[rows].astype(np.float64)
+    # A constant feature is found by its values: rounding of the mean can leave a deviation that is not quite 0.
+    constant = (part == part[0]).all(axis=0)
+    sd = np.where(constant, 1.0, part.std(axis=0))
+    return part.mean(axis=0).astype(np.float32), sd.astype(np.float32)
+
+
+def _take_stratified(rows: Rows, positive: Bool[np.ndarray, " n"], size: int) -> tuple[Rows, Rows]:
+    """Take the first rows of each class, ``size`` in all, shares kept by largest remainder; keep the order."""
+    own = positive[rows]
+    n_positive = int(own.sum())
+    quota = (2 * size * n_positive + len(rows)) // max(2 * len(rows), 1)  # rounds half up, in integers
+    place_in_class = np.where(own, np.cumsum(own), np.cumsum(~own))
+    taken = place_in_class <= np.where(own, quota, size - quota)
+    return rows[taken], rows[~taken]
+
+
+def _check_fractions(fractions: Sequence[float], name: str, *, low_included: bool) -> None:
+    for fraction in fractions:
+        if not (0 <= fraction < 1 if low_included else 0 < fraction < 1):
+            bracket = "[" if low_included else "("
+            raise ValueError(f"expected {name} fractions in {bracket}0, 1), got {fraction}")
+
+
+def _checked_test_rows(test_rows: Rows, n: int) -> Rows:
+    if len(np.unique(test_rows)) != len(test_rows) or not ((test_rows >= 0) & (test_rows < n)).all():
+        raise ValueError(f"expected distinct test rows in 0..{n - 1}")
+    return test_rows

@@ -1,0 +1,299 @@
+"""Losses for positive-unlabelled learning, each a pure function of logits and the labelled flag.
+
+All are called as ``loss(logits, labeled, *, prior=..., mask=None, ...)`` and return a scalar:
+
+- ``logits``: z, shape (n,). float16 and bfloat16 are computed with in float32, float64 in float64.
+- ``labeled``: 1 = labelled positive, 0 = unlabelled, shape (n,).
+- ``prior``: π, the share of positives among the unlabelled rows; may be traced. Only a Python number can be
+  checked: outside (0, 1) it raises ``ValueError``. A formula without π accepts it and does not use it, so
+  that all losses can be called alike.
+- ``mask``: 1 = the row counts, 0 = padding, shape (n,); None counts every row. What a padded row holds, NaN
+  included, reaches neither the value nor the gradient.
+
+E_P is the mean over the labelled positives, E_U over the unlabelled rows, and the mean of an empty set is 0:
+a batch that lacks one of the two has a finite value and gradient. A shape other than (n,), such as (n, 1),
+raises ``ValueError``; so does the name of a surrogate or variant that does not exist.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from jaxpu.losses.rows import clean, mean, sets
+from jaxpu.losses.surrogates import SURROGATES
+from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+
+
+class NnpuTerms(NamedTuple):
+    """The non-negative risk taken apart; see :func:`nnpu_terms`."""
+
+    value: Scalar
+    objective: Scalar
+    clipped: Bool[Array, ""]
+    positive_risk: Scalar
+    negative_risk: Scalar
+
+
+def upu(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike,
+    mask: Mask | None = None,
+    surrogate: str | Callable[[Array], Array] = "sigmoid",
+) -> Scalar:
+    """Unbiased risk π E_P[ℓ(z)] + (E_U[ℓ(-z)] - π E_P[ℓ(-z)]) of du Plessis et al. (ICML 2015).
+
+    It estimates the risk of a classifier without bias, and can fall below 0. ``surrogate`` is the margin
+    loss ℓ: a name from ``SURROGATES``, or a function such as ``surrogates.zero_one``.
+
+    Example:
+        >>> round(float(upu(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5)), 4)
+        0.0379
+    """
+    positive_risk, negative_risk = _risks(logits, labeled, prior, mask, surrogate)
+    return positive_risk + negative_risk
+
+
+def nnpu_terms(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike,
+    mask: Mask | None = None,
+    surrogate: str | Callable[[Array], Array] = "sigmoid",
+    variant: str = "clip",
+    beta: ScalarLike = 0.0,
+    gamma: ScalarLike = 1.0,
+) -> NnpuTerms:
+    """Non-negative risk with its parts: what is reported, what is descended, whether it was clipped.
+
+    Returns:
+        ``positive_risk`` R_p = π E_P[ℓ(z)]; ``negative_risk`` R_n = E_U[ℓ(-z)] - π E_P[ℓ(-z)];
+        ``clipped`` R_n < -β; ``value`` R_p + max(R_n, -β); ``objective`` the value if ``variant`` is "clip".
+        If it is "reversal", the objective is R_p + R_n, or -γ R_n where clipped, so that a step pushes R_n
+        back up (Kiryo et al., NeurIPS 2017, algorithm 1).
+
+    Example:
+        >>> terms = nnpu_terms(jnp.array([4.0, -4.0]), jnp.array([1, 0]), prior=0.5, variant="reversal")
+        >>> bool(terms.clipped), round(float(terms.value), 4), round(float(terms.objective), 4)
+        (True, 0.009, 0.473)
+    """
+    if variant not in ("clip", "reversal"):
+        raise ValueError(f"variant is {variant!r}, expected 'clip' or 'reversal'")
+    positive_risk, negative_risk = _risks(logits, labeled, prior, mask, surrogate)
+    clipped = negative_risk < -beta
+    value = positive_risk + jnp.where(clipped, -beta, negative_risk)
+    reversal = jnp.where(clipped, -gamma * negative_risk, positive_risk + negative_risk)
+    objective = value if variant == "clip" else reversal
+    return NnpuTerms(value, objective, clipped, positive_risk, negative_risk)
+
+
+def nnpu(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike,
+    mask: Mask | None = None,
+    surrogate: str | Callable[[Array], Array] = "sigmoid",
+    variant: str = "clip",
+    beta: ScalarLike = 0.0,
+    gamma: ScalarLike = 1.0,
+) -> Scalar:
+    """Non-negative risk: the value is ``nnpu_terms(...).value``, the gradient that of its ``objective``.
+
+    Both variants therefore report the same number, and ``jax.grad`` gives the step of the chosen one.
+
+    Example:
+        >>> z, labeled = jnp.array([4.0, -4.0]), jnp.array([1, 0])
+        >>> for variant in ("clip", "reversal"):
+        ...     gradient = jax.grad(nnpu)(z, labeled, prior=0.5, variant=variant)
+        ...     print([round(float(g), 4) for g in gradient])
+        [-0.0088, 0.0]
+        [0.0088, -0.0177]
+    """
+    terms = nnpu_terms(
+        logits, labeled, prior=prior, mask=mask, surrogate=surrogate, variant=variant, beta=beta, gamma=gamma
+    )
+    only_gradient = terms.objective - jax.lax.stop_gradient(terms.objective)
+    return jax.lax.stop_gradient(terms.value) + only_gradient
+
+
+def nnpusb(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike,
+    mask: Mask | None = None,
+    variant: str = "clip",
+    beta: ScalarLike = 0.0,
+    gamma: ScalarLike = 1.0,
+) -> Scalar:
+    """The risk of nnPUSB, which is :func:`nnpu` with the logistic surrogate, for labels chosen with a bias.
+
+    The method (Kato et al., ICLR 2019) trusts only the ranking: its threshold is the quantile of the scores
+    that leaves a share π above it, not z > 0. That is a matter of evaluation, not of this loss.
+
+    Example:
+        >>> round(float(nnpusb(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5)), 4)
+        0.1566
+    """
+    return nnpu(
+        logits, labeled, prior=prior, mask=mask, surrogate="logistic", variant=variant, beta=beta, gamma=gamma
+    )
+
+
+def pudra(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike,
+    mask: Mask | None = None,
+    activation: str = "sigmoid",
+) -> Scalar:
+    """Density-ratio loss π E_P[-log g] + E_U[g], least where g(x) = π p(x | positive) / p_U(x).
+
+    ``activation`` "sigmoid" keeps g = σ(z) a probability, "softplus" lets g = log(1 + eᶻ) exceed 1. For the
+    empirical version pass ``prior=batch_prior(labeled, mask)``.
+
+    Example:
+        >>> round(float(pudra(jnp.array([0.0, 0.0]), jnp.array([1, 0]), prior=0.5)), 4)
+        0.8466
+    """
+    if activation not in ("sigmoid", "softplus"):
+        raise ValueError(f"activation is {activation!r}, expected 'sigmoid' or 'softplus'")
+    _check_prior(prior)
+    positive, unlabeled = sets(labeled, mask)
+    z = clean(logits, positive | unlabeled)
+    bounded = activation == "sigmoid"
+    ratio = jax.nn.sigmoid(z) if bounded else jax.nn.softplus(z)
+    log_ratio = jax.nn.log_sigmoid(z) if bounded else log_softplus(z)
+    return mean(ratio, unlabeled) - prior * mean(log_ratio, positive)
+
+
+def pudra_naive(
+    logits: Logits, labeled: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None
+) -> Scalar:
+    """Density-ratio loss without a prior, E_P[-log p + p] + E_U[p]; ``prior`` is not used.
+
+    Example:
+        >>> round(float(pudra_naive(jnp.array([0.0, 0.0]), jnp.array([1, 0]))), 4)
+        1.6931
+    """
+    positive, unlabeled = sets(labeled, mask)
+    z = clean(logits, positive | unlabeled)
+    p = jax.nn.sigmoid(z)
+    return mean(p - jax.nn.log_sigmoid(z), positive) + mean(p, unlabeled)
+
+
+def variational(
+    logits: Logits,
+    labeled: Labeled,
+    *,
+    prior: ScalarLike | None = None,
+    mask: Mask | None = None,
+    over: str = "all",
+) -> Scalar:
+    """Variational loss log mean(p) - E_P[log p], unchanged when every p is scaled; ``prior`` is not used.
+
+    The first mean is ``over`` "all" rows of the mixed batch, as in the code behind the nine-dataset table, or
+    over the "unlabeled" ones, as published (Chen et al., NeurIPS 2020). Without such a row that term is 0.
+
+    Example:
+        >>> round(float(variational(jnp.array([0.0, -100.0]), jnp.array([1, 0]))), 4)
+        -0.6931
+    """
+    if over not in ("all", "unlabeled"):
+        raise ValueError(f"over is {over!r}, expected 'all' or 'unlabeled'")
+    positive, unlabeled = sets(labeled, mask)
+    log_p = jax.nn.log_sigmoid(clean(logits, positive | unlabeled))
+    rows = positive | unlabeled if over == "all" else unlabeled
+    count = rows.sum()
+    # An empty logsumexp is -inf with NaN as gradient: then sum over everything, and discard that.
+    log_sum = jax.nn.logsumexp(log_p, where=rows | (count == 0))
+    log_mean = jnp.where(count > 0, log_sum - jnp.log(jnp.maximum(count, 1).astype(log_p.dtype)), 0)
+    return log_mean - mean(log_p, positive)
+
+
+def pn(
+    logits: Logits, labels: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None
+) -> Scalar:
+    """Mean binary cross-entropy; ``prior`` is not used.
+
+    With the true classes as ``labels`` (1 = positive, 0 = negative) this is the oracle; with the labelled
+    flag the naive method, which takes every unlabelled row for a negative.
+
+    Example:
+        >>> round(float(pn(jnp.array([0.0, 0.0]), jnp.array([1, 0]))), 4)
+        0.6931
+    """
+    positive, negative = sets(labels, mask)
+    z = clean(logits, positive | negative)
+    return mean(jax.nn.softplus(jnp.where(positive, -z, z)), positive | negative)
+
+
+def batch_prior(labeled: Labeled, mask: Mask | None = None) -> Scalar:
+    """Share of labelled positives in the batch, n_P / n: the prior of the empirical vPUDRa; 0 without rows.
+
+    Example:
+        >>> float(batch_prior(jnp.array([1, 0, 0, 0])))
+        0.25
+    """
+    positive, unlabeled = sets(labeled, mask)
+    return positive.sum() / jnp.maximum((positive | unlabeled).sum(), 1)
+
+
+def log_softplus(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Logarithm of the unbounded density ratio, log log(1 + eᶻ), finite where softplus itself underflows.
+
+    Example:
+        >>> log_softplus(jnp.array([-100.0])).tolist()
+        [-100.0]
+    """
+    far_left = z < -20  # log(eᶻ - e²ᶻ/2 + ...) = z - eᶻ/2 + O(e²ᶻ)
+    near = jnp.log(jax.nn.softplus(jnp.where(far_left, 0, z)))
+    return jnp.where(far_left, z - jnp.exp(jnp.where(far_left, z, 0)) / 2, near)
+
+
+LOSSES: dict[str, Callable[..., Array]] = {
+    "pn": pn,
+    "upu": upu,
+    "nnpu": nnpu,
+    "nnpusb": nnpusb,
+    "pudra": pudra,
+    "pudra_naive": pudra_naive,
+    "variational": variational,
+}
+"""The losses by name, all called as ``loss(logits, labeled, prior=..., mask=...)``."""
+
+
+def _risks(
+    logits: Logits,
+    labeled: Labeled,
+    prior: ScalarLike,
+    mask: Mask | None,
+    surrogate: str | Callable[[Array], Array],
+) -> tuple[Scalar, Scalar]:
+    """The risks R_p and R_n of :func:`nnpu_terms`."""
+    if isinstance(surrogate, str):
+        if surrogate not in SURROGATES:
+            raise ValueError(f"surrogate is {surrogate!r}, expected a function or one of {list(SURROGATES)}")
+        surrogate = SURROGATES[surrogate]
+    _check_prior(prior)
+    positive, unlabeled = sets(labeled, mask)
+    z = clean(logits, positive | unlabeled)
+    as_negative = surrogate(-z)
+    negative_risk = mean(as_negative, unlabeled) - prior * mean(as_negative, positive)
+    return prior * mean(surrogate(z), positive), negative_risk
+
+
+def _check_prior(prior: ScalarLike) -> None:
+    if isinstance(prior, int | float) and not 0 < prior < 1:
+        raise ValueError(
+            f"prior is {prior}, expected a number strictly between 0 and 1: "
+            "pass the share of positives among the unlabelled rows"
+        )

@@ -1,0 +1,66 @@
+"""Which rows of a padded batch belong to which set, and means over them.
+
+The two rules that every loss relies on: padding is replaced before any arithmetic, and the mean of an empty
+set is 0.
+"""
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from jaxpu.types import Labeled, Logits, Mask, Scalar
+
+
+def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:
+    """The rows labelled 1 and the others, both without the padding.
+
+    Args:
+        labeled: 1 = labelled positive, anything else = unlabelled, shape (n,).
+        mask: 1 = the row counts, 0 = padding, shape (n,); None counts every row.
+
+    Raises:
+        ValueError: the shapes are not (n,).
+
+    Example:
+        >>> [rows.tolist() for rows in sets(jnp.array([1, 0, 1]), jnp.array([1, 1, 0]))]
+        [[True, False, False], [False, True, False]]
+    """
+    labeled = jnp.asarray(labeled)
+    if labeled.ndim != 1:
+        raise ValueError(f"labels have shape {labeled.shape}, expected (n,): try labels.ravel()")
+    counted = jnp.ones(labeled.shape, bool) if mask is None else jnp.asarray(mask) != 0
+    if counted.shape != labeled.shape:
+        raise ValueError(f"mask has shape {counted.shape}, expected {labeled.shape} like the labels")
+    positive = labeled == 1
+    return counted & positive, counted & ~positive
+
+
+def clean(logits: Logits, counted: Bool[Array, " n"]) -> Logits:
+    """Logits in float32 or wider, with 0 in place of padding.
+
+    A NaN in the padding that were zeroed after the arithmetic would still turn the gradient into NaN.
+
+    Raises:
+        ValueError: the logits do not have the shape (n,) of the rows.
+
+    Example:
+        >>> clean(jnp.array([1.0, jnp.nan]), jnp.array([True, False])).tolist()
+        [1.0, 0.0]
+    """
+    logits = jnp.asarray(logits)
+    if logits.shape != counted.shape:
+        raise ValueError(
+            f"logits have shape {logits.shape}, expected {counted.shape}, one logit a row like the labels: "
+            "try logits.ravel()"
+        )
+    return jnp.where(counted, logits, 0).astype(jnp.promote_types(logits.dtype, jnp.float32))
+
+
+def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:
+    """Mean of the values over a set of rows; 0 for the empty set.
+
+    Example:
+        >>> float(mean(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])))
+        2.0
+    """
+    return jnp.where(rows, values, 0).sum() / jnp.maximum(rows.sum(), 1)

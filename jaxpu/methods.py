@@ -1,0 +1,124 @@
+"""A method is a point in one family of objectives; this table names the points that the literature uses.
+
+    loss = base risk + weight · (λ if weight_by_lambda else 1) · penalty(target μ, p(x_mix))
+    μ    = max(λ p(x) + (1 - λ) [a + (1 - a) max(p(partner), partner_floor)], floor),   a = anchor
+
+Every number and choice here becomes a traced argument of the training function, so methods that share shapes
+share one compiled program. Only two things are structural: whether there is a mixed forward pass at all
+(``penalty != "none"``) and how batches are drawn (``batching``). No jax is needed to read this table.
+"""
+
+from dataclasses import replace
+from typing import Literal, get_args
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+
+Base = Literal[
+    "pn",
+    "pn_naive",
+    "upu",
+    "nnpu",
+    "nnpu_reversal",
+    "pudra",
+    "pudra_softplus",
+    "pudra_naive",
+    "variational",
+    "variational_unlabeled",
+]
+Surrogate = Literal["sigmoid", "logistic", "squared", "savage"]
+Penalty = Literal["none", "log_mse", "point_process"]
+Decision = Literal["half", "quantile", "max_shift"]
+
+BASES: tuple[str, ...] = get_args(Base)
+SURROGATES: tuple[str, ...] = get_args(Surrogate)
+PENALTIES: tuple[str, ...] = get_args(Penalty)
+DECISIONS: tuple[str, ...] = get_args(Decision)
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Method:
+    """One method: a base risk, a mixup consistency term, and how its scores become decisions.
+
+    Attributes:
+        base: the risk on the batch. ``pn`` sees the true labels (an oracle); all others only P and U.
+        surrogate: margin loss of ``upu`` and ``nnpu``.
+        batch_prior: use π̂ = n_P / N of each batch instead of the given class prior.
+        beta, gamma: nnPU's tolerance and step against the clipped risk.
+        penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
+        anchor: a in the target; 1 treats the partner as certainly positive, 0 is the soft label.
+        anchor_end: value of a at the last epoch (linear in between); None keeps it constant.
+        floor: lower bound of μ. partner_floor: lower bound of p(partner).
+        weight: constant factor of the penalty. weight_by_lambda: multiply it with the batch's λ.
+        mix_unlabeled_only: the penalty runs over unlabelled rows only (published VPU).
+        batching: ``mixed`` shuffles P and U together; ``separate`` draws a P and a U batch each step.
+        decision: ``half`` predicts positive at p > 1/2, ``quantile`` the top π share of the scores,
+            ``max_shift`` p > max over the training set / 2 (published VPU).
+        source: where the method is from.
+    """
+
+    base: Base
+    surrogate: Surrogate = "sigmoid"
+    batch_prior: bool = False
+    beta: float = Field(0.0, ge=0)
+    gamma: float = Field(1.0, ge=0)
+    penalty: Penalty = "none"
+    anchor: float = Field(1.0, ge=0, le=1)
+    anchor_end: float | None = Field(None, ge=0, le=1)
+    floor: float = Field(0.0, ge=0, le=1)
+    partner_floor: float = Field(0.0, ge=0, le=1)
+    weight: float = Field(1.0, ge=0)
+    weight_by_lambda: bool = True
+    mix_unlabeled_only: bool = False
+    batching: Literal["mixed", "separate"] = "mixed"
+    decision: Decision = "half"
+    source: str = ""
+
+    @property
+    def mixup(self) -> bool:
+        """Whether the method needs the mixed forward pass."""
+        return self.penalty != "none"
+
+
+_VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020"
+_CODE = "the benchmark code behind the seed's nine-dataset table"
+_SEED = "seed 000, alternative formulations"
+_VPUDRA = Method("pudra", penalty="log_mse", anchor=1.0, source=_CODE)
+_SOFT = replace(_VPUDRA, penalty="point_process", anchor=0.0)
+
+METHODS: dict[str, Method] = {
+    "pn": Method("pn", source="supervised oracle: binary cross-entropy on the true labels"),
+    "pn_naive": Method("pn_naive", source="binary cross-entropy with U taken as negative"),
+    "upu": Method("upu", source="du Plessis et al., ICML 2015"),
+    "nnpu": Method("nnpu_reversal", source="Kiryo et al., NeurIPS 2017, algorithm 1"),
+    "nnpu_clip": Method("nnpu", source="Kiryo et al., NeurIPS 2017, the risk differentiated as written"),
+    "nnpusb": Method(
+        "nnpu_reversal",
+        surrogate="logistic",
+        decision="quantile",
+        source="Kato et al., Learning from Positive and Unlabeled Data with a Selection Bias, ICLR 2019",
+    ),
+    "pudra": Method("pudra", source=_CODE),
+    "pudra_softplus": Method("pudra_softplus", source=_CODE),
+    "pudra_naive": Method("pudra_naive", source=_CODE),
+    "vpu_nomixup": Method("variational", source=_CODE),
+    "vpu": Method("variational", penalty="log_mse", source=_CODE),
+    "vpu_published": Method(
+        "variational_unlabeled",
+        penalty="log_mse",
+        weight=0.3,
+        weight_by_lambda=False,
+        mix_unlabeled_only=True,
+        batching="separate",
+        decision="max_shift",
+        source=_VPU,
+    ),
+    "vpudra": replace(_VPUDRA, batch_prior=True),
+    "vpudra_fixed": _VPUDRA,
+    "vpudra_pp": replace(_VPUDRA, penalty="point_process"),
+    "vpudra_softlabel": _SOFT,
+    "soft_anchor": replace(_SOFT, anchor=1.0, anchor_end=0.5, source=_SEED),
+    "soft_floor": replace(_SOFT, floor=0.5, source=_SEED),
+    "soft_partner_floor": replace(_SOFT, partner_floor=0.7, source=_SEED),
+    "soft_logmse": replace(_SOFT, penalty="log_mse", source=_SEED),
+}

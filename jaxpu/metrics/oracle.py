@@ -1,0 +1,50 @@
+"""All metrics with true labels in one call, from one ranking: what the training loop records every epoch."""
+
+from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
+from jaxpu.metrics.ranking import auc_of, average_precision_of, f1_best_of, f1_quantile_of, f1_rescue_of, rank
+from jaxpu.metrics.rows import Labels, rows_of
+from jaxpu.metrics.threshold import accuracy, f1, f1_max_shift, precision, predicted_positive, recall
+from jaxpu.types import Logits, Mask, Scalar, ScalarLike
+
+
+def oracle_metrics(
+    logits: Logits, labels: Labels, *, prior: ScalarLike, log_p_max: ScalarLike, mask: Mask | None = None
+) -> dict[str, Scalar]:
+    """Metrics of one split by their recorded names, each computed by the function of that name.
+
+    Args:
+        logits: z, shape (n,).
+        labels: 1 or 0, shape (n,).
+        prior: π of the quantile rules.
+        log_p_max: maximum of log p over the training set, for the max shift.
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        Scalars ``oracle_accuracy``, ``oracle_precision`` and so on; the decisions are taken at p > 0.5 unless the name says
+        otherwise. ``predicted_positive``, ``score_mean`` and ``score_sd`` need no labels and carry no prefix.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> values = oracle_metrics(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5, log_p_max=0.0)
+        >>> float(values["oracle_f1"]), float(values["predicted_positive"])
+        (1.0, 0.5)
+    """
+    ranking = rank(rows_of(logits, labels, mask))
+    return {
+        "oracle_accuracy": accuracy(logits, labels, mask=mask),
+        "oracle_precision": precision(logits, labels, mask=mask),
+        "oracle_recall": recall(logits, labels, mask=mask),
+        "oracle_f1": f1(logits, labels, mask=mask),
+        "oracle_f1_quantile": f1_quantile_of(ranking, prior),
+        "oracle_f1_max_shift": f1_max_shift(logits, labels, log_p_max=log_p_max, mask=mask),
+        "oracle_f1_rescue": f1_rescue_of(ranking, prior),
+        "oracle_f1_best": f1_best_of(ranking),
+        "oracle_auc": auc_of(ranking),
+        "oracle_ap": average_precision_of(ranking),
+        "oracle_ece": ece(logits, labels, mask=mask),
+        "oracle_brier": brier(logits, labels, mask=mask),
+        "oracle_log_loss": log_loss(logits, labels, mask=mask),
+        "predicted_positive": predicted_positive(logits, mask=mask),
+        "score_mean": score_mean(logits, mask=mask),
+        "score_sd": score_sd(logits, mask=mask),
+    }

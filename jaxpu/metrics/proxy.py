@@ -1,0 +1,150 @@
+"""Metrics without true labels: from labelled positives P, unlabelled rows U and the class prior π of U.
+
+Each estimates something by writing the unseen negatives as U minus π parts of P, which assumes that P is drawn at random from
+the positives (SCAR). They are estimates: with few rows, or a wrong π, they leave the range of what they estimate, and they
+are not clipped to it, since a clipped value hides that and ties runs that differ.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxpu.metrics.ranking import auc
+from jaxpu.metrics.rows import rows_of, weighted_mean
+from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+
+
+def pu_accuracy(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
+    """Accuracy on U without labels: π P_P(z > 0) + P_U(z ≤ 0) − π P_P(z ≤ 0).
+
+    Accuracy is π TPR + (1 − π) TNR. TPR is P_P(z > 0), and P_U(z ≤ 0) = π P_P(z ≤ 0) + (1 − π) TNR. It equals
+    one minus the unbiased PU risk with the zero-one loss. Unbiased, not clipped: it may leave [0, 1].
+
+    Args:
+        logits: z, shape (n,).
+        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        prior: π, the share of positives in U.
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        The estimate; NaN without labelled or without unlabelled rows.
+
+    Source: du Plessis, Niu and Sugiyama, Analysis of Learning from Positive and Unlabeled Data, NIPS 2014.
+
+    Example:
+        >>> z, s = jnp.array([2.0, 1.0, 3.0, -1.0]), jnp.array([1, 1, 0, 0])
+        >>> round(float(pu_accuracy(z, s, prior=0.5)), 4)
+        1.0
+    """
+    rows = rows_of(logits, labeled, mask)
+    tpr = weighted_mean(rows.z > 0, rows.positive)
+    return prior * tpr + weighted_mean(rows.z <= 0, rows.negative) - prior * (1 - tpr)
+
+
+def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
+    """AUC without labels: (AUC_PU − π/2) / (1 − π), with AUC_PU that of P against U.
+
+    A share π of U is positive and ties with P on average, so AUC_PU = π/2 + (1 − π) AUC. Not clipped: it may leave
+    [0, 1].
+
+    Args:
+        logits: z, shape (n,).
+        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        prior: π, the share of positives in U.
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        The estimate; NaN without labelled or without unlabelled rows, or if π = 1.
+
+    Source: Menon, van Rooyen, Ong and Williamson, Learning from Corrupted Binary Labels via Class-Probability Estimation,
+    ICML 2015; Jain, White and Radivojac, Recovering True Classifier Performance in Positive-Unlabeled Learning, AAAI 2017.
+
+    Example:
+        >>> z, s = jnp.array([2.0, 2.0, 0.0]), jnp.array([1, 0, 0])
+        >>> float(pu_auc(z, s, prior=0.5))
+        1.0
+    """
+    prior = jnp.asarray(prior)
+    corrupted = auc(logits, labeled, mask=mask)
+    return jnp.where(prior == 1, jnp.nan, (corrupted - prior / 2) / (1 - prior))
+
+
+def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
+    """Non-negative PU risk with the sigmoid loss ℓ(z) = σ(−z): π E_P ℓ(z) + max(0, E_U ℓ(−z) − π E_P ℓ(−z)).
+
+    The sigmoid loss is the zero-one loss made smooth, so the risk reads as an error rate in [0, 1]. Smaller is better.
+
+    Args:
+        logits: z, shape (n,).
+        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        prior: π, the share of positives in U.
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        The risk; NaN without labelled or without unlabelled rows.
+
+    Source: Kiryo, Niu, du Plessis and Sugiyama, Positive-Unlabeled Learning with Non-Negative Risk Estimator, NIPS 2017.
+
+    Example:
+        >>> z, s = jnp.array([0.0, 0.0]), jnp.array([1, 0])
+        >>> float(nn_risk(z, s, prior=0.25))
+        0.5
+    """
+    rows = rows_of(logits, labeled, mask)
+    p = jax.nn.sigmoid(rows.z)
+    p_labeled = weighted_mean(p, rows.positive)
+    negative_risk = weighted_mean(p, rows.negative) - prior * p_labeled
+    return prior * (1 - p_labeled) + jnp.maximum(0, negative_risk)
+
+
+def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -> Scalar:
+    """Variational loss of VPU: log E_U[p] − E_P[log p]. Smaller is better, and π is not needed.
+
+    Unchanged if p is multiplied by a constant, so it says nothing about the threshold.
+
+    Args:
+        logits: z, shape (n,).
+        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        The loss; NaN without labelled or without unlabelled rows.
+
+    Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled Data,
+    NeurIPS 2020.
+
+    Example:
+        >>> z, s = jnp.array([0.0, -300.0]), jnp.array([1, 0])
+        >>> round(float(variational(z, s)), 2)
+        -299.31
+    """
+    rows = rows_of(logits, labeled, mask)
+    log_p = jax.nn.log_sigmoid(rows.z)
+    log_sum = jax.nn.logsumexp(jnp.where(rows.negative == 0, -jnp.inf, log_p))
+    return log_sum - jnp.log(jnp.sum(rows.negative)) - weighted_mean(log_p, rows.positive)
+
+
+def proxy_metrics(
+    logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None
+) -> dict[str, Scalar]:
+    """All proxies of one split by their recorded names.
+
+    Args:
+        logits: z, shape (n,).
+        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        prior: π, the share of positives in U.
+        mask: 1 for a row that counts, shape (n,).
+
+    Returns:
+        Scalars ``proxy_nn_risk``, ``proxy_pu_accuracy``, ``proxy_pu_auc``, ``proxy_variational``.
+
+    Example:
+        >>> values = proxy_metrics(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5)
+        >>> round(float(values["proxy_pu_accuracy"]), 4)
+        1.5
+    """
+    return {
+        "proxy_nn_risk": nn_risk(logits, labeled, prior=prior, mask=mask),
+        "proxy_pu_accuracy": pu_accuracy(logits, labeled, prior=prior, mask=mask),
+        "proxy_pu_auc": pu_auc(logits, labeled, prior=prior, mask=mask),
+        "proxy_variational": variational(logits, labeled, mask=mask),
+    }

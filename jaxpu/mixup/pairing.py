@@ -1,0 +1,83 @@
+"""Whom a row is mixed with: one partner index a row, drawn within the batch.
+
+All are called as ``pairing(key, labeled, mask=None)`` and return n indices into the batch. ``labeled`` (1 =
+labelled positive, 0 = unlabelled) and ``mask`` (1 = the row counts, 0 = padding) are of shape (n,), or
+``ValueError`` is raised. A padded row is nobody's partner but its own.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Int, Key
+
+from jaxpu.types import Labeled, Mask, Rows
+
+
+def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
+    """For every row a labelled positive, uniform with replacement; without any, the row itself.
+
+    Example:
+        >>> labeled_positives(jax.random.key(0), jnp.array([0, 1, 0])).tolist()
+        [1, 1, 1]
+        >>> labeled_positives(jax.random.key(0), jnp.array([0, 0, 0])).tolist()
+        [0, 1, 2]
+    """
+    labeled, counted = _rows(labeled, mask)
+    positive = counted & (labeled == 1)
+    count = positive.sum()
+    positives_first = jnp.argsort(~positive)
+    draw = jax.random.randint(key, labeled.shape, 0, jnp.maximum(count, 1))
+    return jnp.where(counted & (count > 0), positives_first[draw], jnp.arange(labeled.size))
+
+
+def shuffle(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
+    """A uniform permutation of the rows, fixed points included, whatever their labels.
+
+    Example:
+        >>> sorted(shuffle(jax.random.key(0), jnp.array([0, 1, 0, 1])).tolist())
+        [0, 1, 2, 3]
+    """
+    labeled, counted = _rows(labeled, mask)
+    return _permute_within(key, jnp.zeros(labeled.shape, int), counted)
+
+
+def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
+    """A uniform permutation within the labelled positives, and another within the unlabelled rows.
+
+    Example:
+        >>> partner = within_set(jax.random.key(0), jnp.array([0, 1, 0, 1]))
+        >>> sorted(partner[::2].tolist()), sorted(partner[1::2].tolist())
+        ([0, 2], [1, 3])
+    """
+    labeled, counted = _rows(labeled, mask)
+    return _permute_within(key, (labeled == 1).astype(int), counted)
+
+
+PAIRINGS: dict[str, Callable[..., Array]] = {
+    "labeled_positives": labeled_positives,
+    "shuffle": shuffle,
+    "within_set": within_set,
+}
+"""The pairings by name."""
+
+
+def _permute_within(key: Key[Array, ""], group: Int[Array, " n"], counted: Bool[Array, " n"]) -> Rows:
+    """Send the k-th row of a group to the k-th row of the same group in a random order."""
+    rows = jnp.arange(group.size)
+    group = jnp.where(counted, group, -1)
+    in_order = jnp.lexsort((rows, group))
+    at_random = jnp.lexsort((jax.random.uniform(key, group.shape), group))
+    return jnp.where(counted, rows.at[in_order].set(at_random), rows)
+
+
+def _rows(labeled: Labeled, mask: Mask | None) -> tuple[Labeled, Bool[Array, " n"]]:
+    """Checked labels, and which rows count."""
+    labeled = jnp.asarray(labeled)
+    if labeled.ndim != 1:
+        raise ValueError(f"labeled has shape {labeled.shape}, expected (n,): try labeled.ravel()")
+    counted = jnp.ones(labeled.shape, bool) if mask is None else jnp.asarray(mask) != 0
+    if counted.shape != labeled.shape:
+        raise ValueError(f"mask has shape {counted.shape}, expected {labeled.shape} like labeled")
+    return labeled, counted

@@ -1,0 +1,68 @@
+"""Targets μ of mixed examples, and the annealing of their anchor."""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Float
+
+from jaxpu.types import Scalar, ScalarLike
+
+
+def log_target(
+    log_p: Float[Array, " n"],
+    log_p_partner: Float[Array, " n"],
+    lam: float | Scalar | Float[Array, " n"],
+    *,
+    anchor: ScalarLike = 1.0,
+    floor: ScalarLike = 0.0,
+    partner_floor: ScalarLike = 0.0,
+) -> Float[Array, " n"]:
+    """Logarithm of the target μ = max(λ p + (1 - λ) [a + (1 - a) max(p', f')], f) of a mixed example.
+
+    The partner counts as a positive to the degree of the anchor a: 1 is VPU's target, which trusts its label,
+    and 0 the soft label, which trusts the model's p'. All numbers may be traced; λ, a, f and f' may be
+    exactly 0 or 1. The target is not differentiated.
+
+    Args:
+        log_p: log p(x), shape (n,).
+        log_p_partner: log p(x') of each row's partner, shape (n,).
+        lam: λ, one for the batch or one a row.
+        anchor: a in [0, 1].
+        floor: f in [0, 1], a lower bound of μ.
+        partner_floor: f' in [0, 1], a lower bound of p'.
+
+    Returns:
+        log μ, shape (n,), in float32 or wider; -inf only where μ is 0, which takes a log p of -inf.
+
+    Raises:
+        ValueError: shapes other than these.
+
+    Example:
+        >>> log_p, log_p_partner = jnp.log(jnp.array([0.2])), jnp.log(jnp.array([0.4]))
+        >>> round(float(jnp.exp(log_target(log_p, log_p_partner, 0.5))[0]), 4)
+        0.6
+        >>> round(float(jnp.exp(log_target(log_p, log_p_partner, 0.5, anchor=0.0))[0]), 4)
+        0.3
+    """
+    log_p, log_p_partner, lam = jnp.asarray(log_p), jnp.asarray(log_p_partner), jnp.asarray(lam)
+    if log_p.ndim != 1 or log_p_partner.shape != log_p.shape or lam.shape not in ((), log_p.shape):
+        raise ValueError(
+            f"log_p, log_p_partner and lam have shapes {log_p.shape}, {log_p_partner.shape} and {lam.shape}, "
+            "expected (n,), (n,) and () or (n,)"
+        )
+    wide = jnp.promote_types(log_p.dtype, jnp.float32)
+    log_p, log_p_partner, lam = log_p.astype(wide), log_p_partner.astype(wide), lam.astype(wide)
+    floored_partner = jnp.maximum(log_p_partner, jnp.log(partner_floor))
+    log_partner = jnp.logaddexp(jnp.log(anchor), jnp.log1p(-anchor) + floored_partner)
+    log_mu = jnp.logaddexp(jnp.log(lam) + log_p, jnp.log1p(-lam) + log_partner)
+    return jax.lax.stop_gradient(jnp.maximum(log_mu, jnp.log(floor)))
+
+
+def anchor_schedule(epochs: int, start: ScalarLike, end: ScalarLike) -> Float[Array, " epochs"]:
+    """Anchor of every epoch, linear from ``start`` in the first to ``end`` in the last.
+
+    Example:
+        >>> anchor_schedule(3, 1.0, 0.5).tolist()
+        [1.0, 0.75, 0.5]
+    """
+    return jnp.linspace(start, end, epochs)

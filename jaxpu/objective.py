@@ -1,0 +1,175 @@
+"""From a method's numbers to a loss: base risk + weight · penalty(μ, p(x_mix)), all choices traced.
+
+Which risk, surrogate and penalty is used are integers in :class:`Hyper`, resolved by ``lax.switch``: inside a
+loop only the chosen branch runs, and methods that share shapes share one compiled program.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+
+from jaxpu import losses, mixup
+from jaxpu.config import TrainingConfig
+from jaxpu.methods import BASES, DECISIONS, PENALTIES, SURROGATES, Method
+from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+
+
+class Hyper(NamedTuple):
+    """Everything that may differ between runs of one compiled program; scalars, all traced.
+
+    The integers index :data:`jaxpu.methods.BASES`, ``SURROGATES``, ``PENALTIES[1:]`` and ``DECISIONS``;
+    ``decision_offset`` is subtracted from logits before they are judged (log(e^½ - 1) for the softplus ratio,
+    whose estimate of p passes ½ there).
+    """
+
+    base: ScalarLike
+    surrogate: ScalarLike
+    penalty: ScalarLike
+    decision: ScalarLike
+    decision_offset: ScalarLike
+    prior: ScalarLike
+    batch_prior: ScalarLike
+    beta: ScalarLike
+    gamma: ScalarLike
+    anchor: ScalarLike
+    anchor_end: ScalarLike
+    floor: ScalarLike
+    partner_floor: ScalarLike
+    weight: ScalarLike
+    weight_by_lambda: ScalarLike
+    mix_unlabeled_only: ScalarLike
+    alpha: ScalarLike
+    lr: ScalarLike
+    weight_decay: ScalarLike
+
+
+class Terms(NamedTuple):
+    """A loss and its parts: ``loss = base + weighted penalty``; ``target`` is the mean μ, ``clipped`` 0 or 1."""
+
+    loss: Scalar
+    base: Scalar
+    penalty: Scalar
+    target: Scalar
+    clipped: Scalar
+
+
+def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
+    """The traced numbers of a method trained with the given settings and class prior.
+
+    >>> from jaxpu.methods import METHODS
+    >>> h = hyper_of(METHODS["vpudra_softlabel"], TrainingConfig(), 0.4)
+    >>> float(h.anchor), round(float(h.lr), 6)
+    (0.0, 0.0003)
+    """
+    end = method.anchor if method.anchor_end is None else method.anchor_end
+    values = Hyper(
+        base=BASES.index(method.base),
+        surrogate=SURROGATES.index(method.surrogate),
+        penalty=max(PENALTIES.index(method.penalty) - 1, 0),
+        decision=DECISIONS.index(method.decision),
+        decision_offset=float(np.log(np.expm1(0.5))) if method.base == "pudra_softplus" else 0.0,
+        prior=prior,
+        batch_prior=method.batch_prior,
+        beta=method.beta,
+        gamma=method.gamma,
+        anchor=method.anchor,
+        anchor_end=end,
+        floor=method.floor,
+        partner_floor=method.partner_floor,
+        weight=method.weight,
+        weight_by_lambda=method.weight_by_lambda,
+        mix_unlabeled_only=method.mix_unlabeled_only,
+        alpha=training.alpha,
+        lr=training.lr,
+        weight_decay=training.weight_decay,
+    )
+    kinds = {int: np.int32, float: np.float32, bool: np.float32}
+    return Hyper(*(kinds[type(v)](v) for v in values))
+
+
+def base_risk(
+    hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, mask: Mask
+) -> tuple[Scalar, Scalar]:
+    """The chosen base risk of a batch, and whether nnPU's bracket was clipped in it (0 or 1).
+
+    Args:
+        hyper: which risk, and its numbers. logits: (n,). labeled: (n,) 1 = labelled positive.
+        labels: (n,) true labels; only ``pn`` reads them. mask: (n,) 1 = the row counts.
+
+    >>> from jaxpu.methods import METHODS
+    >>> z, s, one = jnp.array([2.0, -1.0]), jnp.array([1.0, 0.0]), jnp.ones(2)
+    >>> risk, _ = base_risk(hyper_of(METHODS["pudra"], TrainingConfig(), 0.4), z, s, s, one)
+    >>> round(float(risk), 4)
+    0.3197
+    """
+    prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
+    margins = list(losses.SURROGATES.values())
+
+    def surrogate(z: Array) -> Array:
+        return lax.switch(hyper.surrogate, margins, z)
+
+    def nnpu(variant: str) -> tuple[Scalar, Scalar]:
+        options = {"prior": prior, "surrogate": surrogate, "beta": hyper.beta, "gamma": hyper.gamma}
+        terms = losses.nnpu_terms(logits, labeled, variant=variant, mask=mask, **options)
+        value = losses.nnpu(logits, labeled, variant=variant, mask=mask, **options)
+        return value, terms.clipped.astype(value.dtype)
+
+    def plain(value: Scalar) -> tuple[Scalar, Scalar]:
+        return value, jnp.zeros_like(value)
+
+    risks = {
+        "pn": lambda: plain(losses.pn(logits, labels, mask=mask)),
+        "pn_naive": lambda: plain(losses.pn(logits, labeled, mask=mask)),
+        "upu": lambda: plain(losses.upu(logits, labeled, prior=prior, surrogate=surrogate, mask=mask)),
+        "nnpu": lambda: nnpu("clip"),
+        "nnpu_reversal": lambda: nnpu("reversal"),
+        "pudra": lambda: plain(losses.pudra(logits, labeled, prior=prior, mask=mask)),
+        "pudra_softplus": lambda: plain(
+            losses.pudra(logits, labeled, prior=prior, activation="softplus", mask=mask)
+        ),
+        "pudra_naive": lambda: plain(losses.pudra_naive(logits, labeled, mask=mask)),
+        "variational": lambda: plain(losses.variational(logits, labeled, over="all", mask=mask)),
+        "variational_unlabeled": lambda: plain(
+            losses.variational(logits, labeled, over="unlabeled", mask=mask)
+        ),
+    }
+    return lax.switch(hyper.base, [risks[name] for name in BASES])
+
+
+def penalty(
+    hyper: Hyper,
+    logits: Logits,
+    partner: Array,
+    logits_mixed: Logits,
+    lam: ScalarLike | Array,
+    anchor: ScalarLike,
+    labeled: Labeled,
+    mask: Mask,
+) -> tuple[Scalar, Scalar]:
+    """Weighted mixup consistency term of a batch, and the mean target μ.
+
+    Args:
+        hyper: which penalty, floors and weight. logits: (n,) of the rows. partner: (n,) row numbers of the
+            mixing partners. logits_mixed: (n,) of λ x + (1 - λ) x[partner]. lam: λ, scalar or (n,).
+        anchor: a at this epoch. labeled, mask: (n,).
+
+    The mean runs over all unmasked rows, or the unlabelled ones among them (``mix_unlabeled_only``); over no
+    row it is 0.
+    """
+    log_p, log_p_mixed = jax.nn.log_sigmoid(logits), jax.nn.log_sigmoid(logits_mixed)
+    log_mu = mixup.log_target(
+        log_p,
+        log_p[partner],
+        lam,
+        anchor=anchor,
+        floor=hyper.floor,
+        partner_floor=hyper.partner_floor,
+    )
+    counts = mask * (1.0 - hyper.mix_unlabeled_only * labeled)
+    total = jnp.maximum(counts.sum(), 1.0)
+    values = lax.switch(hyper.penalty, [mixup.PENALTIES[name] for name in PENALTIES[1:]], log_mu, log_p_mixed)
+    weight = hyper.weight * jnp.where(hyper.weight_by_lambda > 0, lam, 1.0)
+    return (counts * weight * values).sum() / total, (counts * jnp.exp(log_mu)).sum() / total

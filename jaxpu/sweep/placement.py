@@ -1,0 +1,162 @@
+"""Where runs go: one after the other or side by side, over a mesh with the axes ``run`` and ``batch``.
+
+Every placement is the same program text, ``lax.map`` in chunks inside ``shard_map`` over ``run``: a chunk of one
+run is the loop, a chunk of all is ``vmap``. Runs share nothing, so the axis ``run`` needs no collective. The axis
+``batch`` is left to the compiler: the rows of one step are constrained to it, for a model too large for one device.
+"""
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxpu import models, train
+from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.objective import Hyper
+from jaxpu.sweep.prepare import Rows
+
+
+class Slots(NamedTuple):
+    """The inputs of the runs of one program, stacked: seeds (r,), row numbers (r, ...), numbers (r,)."""
+
+    seed: Any
+    rows: Rows
+    hyper: Hyper
+
+
+class Placement(NamedTuple):
+    """A resolved placement: the mesh, the runs at once on a device, and how many runs the program holds."""
+
+    mesh: Mesh
+    kind: str
+    chunk: int
+    slots: int
+
+    def describe(self) -> dict[str, Any]:
+        """What provenance records of it."""
+        device = self.mesh.devices.flat[0]
+        return {
+            "kind": self.kind,
+            "runs_at_once": self.chunk,
+            "slots": self.slots,
+            "mesh": dict(zip(self.mesh.axis_names, self.mesh.devices.shape, strict=True)),
+            "backend": device.platform,
+            "device": device.device_kind,
+        }
+
+
+def resolve(config: PlacementConfig, static: train.Config, shape: tuple[int, ...], rows: int, runs: int) -> Placement:
+    """Choose a placement for ``runs`` runs of one program.
+
+    On CPU runs are mapped: one run already fills the vector units, and batching would only turn matrix products
+    into slower batched ones. On an accelerator as many run at once as fit into half of the free memory.
+
+    Args:
+        config: what the user asked for. static: the program. shape: of one input row. rows: rows evaluated an
+            epoch. runs: how many runs there are.
+
+    Raises:
+        ConfigError: if more devices are asked for than there are.
+    """
+    have = len(jax.devices())
+    wanted = (config.devices or max(have // config.row_devices, 1)) * config.row_devices
+    if wanted > have:
+        raise ConfigError(f"placement asks for {wanted} devices, there are {have} ({jax.default_backend()})")
+    across = min(wanted // config.row_devices, runs)
+    devices = np.array(jax.devices()[: across * config.row_devices]).reshape(across, config.row_devices)
+    mesh = Mesh(devices, ("run", "batch"), axis_types=(AxisType.Auto, AxisType.Auto))
+    each = -(-runs // across)
+    on_cpu = jax.default_backend() == "cpu"
+    kind = config.kind if config.kind != "auto" else "map" if on_cpu else "chunk"
+    fit = {"map": 1, "vmap": each, "chunk": config.chunk or _fitting(static, shape, rows, mesh)}[kind]
+    chunk = min(fit, each)
+    part = config.part or (8 * across if on_cpu else max(runs, 1))
+    per_device = min(each, max(-(-part // across), chunk))
+    per_device = -(-per_device // chunk) * chunk
+    return Placement(mesh, kind, chunk, per_device * across)
+
+
+def _fitting(static: train.Config, shape: tuple[int, ...], rows: int, mesh: Mesh) -> int:
+    """How many runs fit at once into half of a device's free memory (4 GiB where the device does not say)."""
+    stats = mesh.devices.flat[0].memory_stats() or {}
+    free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
+    init = models.build(static.model, shape).init
+    params = jax.eval_shape(init, jax.eval_shape(lambda: jax.random.key(0)), 0.5)
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
+    widths = [leaf.shape[-1] for leaf in jax.tree.leaves(params)]
+    activations = 6 * static.batch_size * sum(widths) + 2 * rows * (max(widths) + int(np.prod(shape)))
+    return max(int(free / 2 / (4 * (8 * numbers + activations))), 1)
+
+
+class Program:
+    """One compiled segment for one group of runs: (shared arrays, slots, states) -> (states, history)."""
+
+    def __init__(self, placement: Placement, static: train.Config, epochs: int):
+        self.placement = placement
+        mesh = placement.mesh
+        if mesh.shape["batch"] > 1:
+            static = dataclasses.replace(static, row_sharding=NamedSharding(mesh, PartitionSpec("batch")))
+        self._static, self._epochs = static, epochs
+        self.by_run = NamedSharding(mesh, PartitionSpec("run"))
+        self.everywhere = NamedSharding(mesh, PartitionSpec())
+        self._run: Callable[..., Any] | None = None
+        self.compile_seconds = 0.0
+
+    def _segment(self, x: Array, y: Array, slots: Slots, states: train.State) -> tuple[train.State, train.History]:
+        """Advance every slot: a slot at epoch 0 is initialised first, a finished one costs nothing."""
+
+        def one(slot: tuple[Slots, train.State]) -> tuple[train.State, train.History]:
+            (seed, rows, hyper), state = slot
+            key = jax.random.fold_in(jax.random.key(0), seed)
+            data = train.Data(x, y, *rows)
+            start = functools.partial(train.init, key, data, self._static, hyper)
+            state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)
+            return train.advance(key, state, data, self._static, hyper, self._epochs)
+
+        # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
+        chunk = self.placement.chunk if self.placement.chunk > 1 else None
+        return lax.map(one, (slots, states), batch_size=chunk)
+
+    def compile(self, x: Array, y: Array, slots: Slots, states: train.State) -> None:
+        """Compile for these shapes, once."""
+        if self._run is not None:
+            return
+        began = time.perf_counter()
+        spec = PartitionSpec("run")
+        sharded = jax.shard_map(
+            self._segment,
+            mesh=self.placement.mesh,
+            in_specs=(PartitionSpec(), PartitionSpec(), spec, spec),
+            out_specs=(spec, spec),
+            axis_names={"run"},
+            check_vma=False,
+        )
+        self._run = jax.jit(sharded, donate_argnums=3).lower(x, y, slots, states).compile()
+        self.compile_seconds = time.perf_counter() - began
+
+    def __call__(self, x: Array, y: Array, slots: Slots, states: train.State) -> tuple[train.State, train.History]:
+        """Run one segment; ``states`` is given up."""
+        self.compile(x, y, slots, states)
+        assert self._run is not None
+        return self._run(x, y, slots, states)
+
+    def empty_states(self, x: Array, rows: Rows, hyper: Hyper) -> train.State:
+        """States at the end of training: what a slot without a run holds. Setting epoch to 0 starts a run."""
+
+        def shape_of() -> train.State:
+            data = train.Data(x, jnp.zeros(x.shape[0], jnp.int32), *map(jnp.asarray, rows))
+            return train.init(jax.random.key(0), data, self._static, hyper)
+
+        def stack(leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+            return np.zeros((self.placement.slots, *leaf.shape), leaf.dtype)
+
+        states = jax.tree.map(stack, jax.eval_shape(shape_of))
+        return states._replace(epoch=np.full_like(states.epoch, self._static.epochs))
+

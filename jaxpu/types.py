@@ -1,0 +1,29 @@
+"""The symbol table of the library: array types and the interfaces between its parts.
+
+Symbols, used in every docstring: ``z`` a logit, ``p = sigmoid(z)``, ``P`` the labelled positives, ``U`` the
+unlabelled rows, ``π`` the share of positives in U (the class prior), ``c`` the label frequency, ``λ`` a mixup
+coefficient, ``μ`` the soft target of a mixed example. Axes: ``n`` rows, ``d`` features.
+"""
+
+from typing import TypeAlias
+
+from jax import Array
+from jaxtyping import Bool, Float, Int, Num
+
+Scalar: TypeAlias = Float[Array, ""]
+"""A scalar floating-point array."""
+
+ScalarLike: TypeAlias = float | int | Num[Array, ""]
+"""A number that may be traced: a Python number or a scalar array."""
+
+Logits: TypeAlias = Float[Array, " n"]
+"""Logits z of n rows, any floating dtype."""
+
+Labeled: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
+"""1 = labelled positive, 0 = unlabelled, one entry a row."""
+
+Mask: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
+"""1 = the row counts, 0 = it is padding."""
+
+Rows: TypeAlias = Int[Array, " n"]
+"""Row numbers into the one uploaded feature array."""

@@ -1,0 +1,179 @@
+"""Write the golden values of the losses, computed a second time: float64 NumPy, no jax, nothing of jaxpu.
+
+    python scripts/golden.py           writes tests/golden/losses.json
+    python scripts/golden.py --check   fails if that file is not what it would write
+
+Run it again after adding a loss, an option or a batch below; never to make a failing test pass. The formulas
+are written down as a paper has them. float64 needs no care about overflow at the logits used here, and the
+gradient is a finite difference, so that no derivation is shared with the code under test.
+"""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+PATH = Path(__file__).resolve().parent.parent / "tests" / "golden" / "losses.json"
+
+# Logits and labelled flags, at most 8 rows each.
+BATCHES: dict[str, tuple[list[float], list[int]]] = {
+    "typical": ([1.5, -0.7, 0.2, 2.4, -1.9, 0.6, -0.1, -3.2], [1, 1, 1, 0, 0, 0, 0, 0]),
+    "clipped": ([4.0, 4.0, -4.0, -4.0], [1, 1, 0, 0]),
+    "no_positive": ([0.3, -1.2, 2.0], [0, 0, 0]),
+    "no_unlabeled": ([0.8, -0.4], [1, 1]),
+    "one_positive": ([0.5], [1]),
+    "one_unlabeled": ([-0.5], [0]),
+    "dead": ([-100.0, -100.0, -100.0, -100.0], [1, 1, 0, 0]),
+    "extreme": ([100.0, -100.0, 100.0, -100.0], [1, 1, 0, 0]),
+    "extreme_half": ([20.0, -20.0, 20.0, -20.0], [1, 1, 0, 0]),
+}
+
+CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
+    ("pn", {}),
+    ("upu", {"prior": 0.4}),
+    ("upu", {"prior": 0.4, "surrogate": "logistic"}),
+    ("upu", {"prior": 0.4, "surrogate": "squared"}),
+    ("upu", {"prior": 0.4, "surrogate": "savage"}),
+    ("nnpu", {"prior": 0.4}),
+    ("nnpu", {"prior": 0.4, "beta": 0.05, "surrogate": "savage"}),
+    ("nnpu", {"prior": 0.4, "variant": "reversal", "gamma": 0.5}),
+    ("nnpusb", {"prior": 0.4}),
+    ("pudra", {"prior": 0.4}),
+    ("pudra", {"prior": 0.4, "activation": "softplus"}),
+    ("pudra_naive", {}),
+    ("variational", {}),
+    ("variational", {"over": "unlabeled"}),
+]
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def softplus(z):
+    return np.log1p(np.exp(z))
+
+
+SURROGATES: dict[str, Callable] = {
+    "sigmoid": lambda margin: sigmoid(-margin),
+    "logistic": lambda margin: softplus(-margin),
+    "squared": lambda margin: (margin - 1) ** 2 / 4,
+    "savage": lambda margin: sigmoid(-margin) ** 2,
+}
+
+
+def mean(values):
+    return values.mean() if values.size else 0.0
+
+
+# Every formula takes the logits of the positives and of the unlabelled rows, and returns the reported value
+# and the objective whose gradient is taken; the two differ for a clipped nnPU only.
+
+
+def pn(positive, unlabeled):
+    value = mean(np.concatenate([softplus(-positive), softplus(unlabeled)]))
+    return value, value
+
+
+def risks(positive, unlabeled, prior, surrogate):
+    loss = SURROGATES[surrogate]
+    return prior * mean(loss(positive)), mean(loss(-unlabeled)) - prior * mean(loss(-positive))
+
+
+def upu(positive, unlabeled, prior, surrogate="sigmoid"):
+    value = sum(risks(positive, unlabeled, prior, surrogate))
+    return value, value
+
+
+def nnpu(positive, unlabeled, prior, surrogate="sigmoid", variant="clip", beta=0.0, gamma=1.0):
+    positive_risk, negative_risk = risks(positive, unlabeled, prior, surrogate)
+    value = positive_risk + max(negative_risk, -beta)
+    if variant == "clip":
+        return value, value
+    clipped = negative_risk < -beta
+    return value, -gamma * negative_risk if clipped else positive_risk + negative_risk
+
+
+def nnpusb(positive, unlabeled, prior):
+    return nnpu(positive, unlabeled, prior, surrogate="logistic")
+
+
+def pudra(positive, unlabeled, prior, activation="sigmoid"):
+    ratio = {"sigmoid": sigmoid, "softplus": softplus}[activation]
+    value = prior * mean(-np.log(ratio(positive))) + mean(ratio(unlabeled))
+    return value, value
+
+
+def pudra_naive(positive, unlabeled):
+    value = mean(sigmoid(positive) - np.log(sigmoid(positive))) + mean(sigmoid(unlabeled))
+    return value, value
+
+
+def variational(positive, unlabeled, over="all"):
+    rows = np.concatenate([positive, unlabeled]) if over == "all" else unlabeled
+    log_mean = np.log(mean(sigmoid(rows))) if rows.size else 0.0
+    value = log_mean - mean(np.log(sigmoid(positive)))
+    return value, value
+
+
+FORMULAS = {f.__name__: f for f in (pn, upu, nnpu, nnpusb, pudra, pudra_naive, variational)}
+
+
+def value_and_gradient(name, logits, labeled, **options):
+    """Value and gradient of a loss; the gradient by differences of fourth order, to about 1e-10."""
+    logits, positive = np.asarray(logits, float), np.asarray(labeled) == 1
+
+    def evaluate(z):
+        return FORMULAS[name](z[positive], z[~positive], **options)
+
+    def slope(direction, step=4e-3):
+        near, far = (
+            evaluate(logits + k * step * direction)[1] - evaluate(logits - k * step * direction)[1]
+            for k in (1, 2)
+        )
+        return (8 * near - far) / (12 * step)
+
+    return evaluate(logits)[0], np.array([slope(direction) for direction in np.eye(logits.size)])
+
+
+def records():
+    for name, options in CONFIGURATIONS:
+        for batch, (logits, labeled) in BATCHES.items():
+            value, gradient = value_and_gradient(name, logits, labeled, **options)
+            yield {
+                "loss": name,
+                "options": options,
+                "batch": batch,
+                "value": round(float(value), 12),
+                "gradient": [round(float(slope), 9) + 0.0 for slope in gradient],
+            }
+
+
+def same(a, b):
+    """Equality, but for the last digits of numbers, in which builds of the C library's exp differ."""
+    if isinstance(a, float) and isinstance(b, float):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=2e-9)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return a == b
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write tests/golden/losses.json.")
+    parser.add_argument("--check", action="store_true", help="compare with the file, write nothing")
+    golden = list(records())
+    if not parser.parse_args().check:
+        PATH.write_text("[\n" + ",\n".join(map(json.dumps, golden)) + "\n]\n")
+    elif not same(json.loads(PATH.read_text()), golden):
+        sys.exit(f"{PATH} is not what this script computes: run it without --check and see what changed")
+
+
+if __name__ == "__main__":
+    main()
