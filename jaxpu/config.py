@@ -60,7 +60,8 @@ class ModelConfig:
 
     Attributes:
         name: ``linear`` or ``mlp``.
-        hidden: widths of the hidden layers. dropout: rate after each of the first layers.
+        hidden: widths of the hidden layers (``mlp``). dropout: rate after each of the first layers; rates
+            beyond the last layer are not used.
         init: ``torch`` = U(±1/sqrt(fan_in)) for weights and biases, ``lecun`` = LeCun normal, zero biases.
         prior_bias: start the last bias at logit(π).
     """
@@ -70,12 +71,6 @@ class ModelConfig:
     dropout: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.3, 0.3, 0.2)
     init: Literal["torch", "lecun"] = "torch"
     prior_bias: bool = True
-
-    @model_validator(mode="after")
-    def _dropout_fits(self) -> "ModelConfig":
-        if self.name == "mlp" and len(self.dropout) > len(self.hidden):
-            raise ValueError(f"{len(self.dropout)} dropout rates for {len(self.hidden)} hidden layers; give at most one a layer")
-        return self
 
 
 @dataclass(frozen=True, config=_STRICT)

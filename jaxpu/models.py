@@ -50,13 +50,17 @@ def dropout(key: Array, x: Float[Array, "n *rest"], rate: float) -> Float[Array,
     return jnp.where(halves < kept, x * (2**16 / kept), 0.0)
 
 
-def _uniform_fan_in(fan_in: int) -> Callable[..., Array]:
-    bound = 1.0 / math.sqrt(fan_in)
-
-    def init(key: Array, shape: tuple[int, ...], dtype: Any = jnp.float32) -> Array:
-        return jax.random.uniform(key, shape, dtype, -bound, bound)
-
-    return init
+def _uniform_fan_in(key: Array, shapes: Params) -> Params:
+    """U(±1/sqrt(fan_in)) for every kernel and bias, from one draw: a draw a layer takes seconds to compile."""
+    leaves = [(layer, name, leaf) for layer, named in shapes.items() for name, leaf in named.items()]
+    draws = jax.random.uniform(key, (sum(leaf.size for *_, leaf in leaves),), minval=-1.0, maxval=1.0)
+    params: Params = {layer: {} for layer in shapes}
+    start = 0
+    for layer, name, leaf in leaves:
+        bound = 1.0 / math.sqrt(shapes[layer]["kernel"].shape[0])
+        params[layer][name] = bound * draws[start : start + leaf.size].reshape(leaf.shape)
+        start += leaf.size
+    return params
 
 
 class _Mlp(nn.Module):
@@ -64,22 +68,15 @@ class _Mlp(nn.Module):
 
     hidden: tuple[int, ...]
     dropout: tuple[float, ...]
-    init_as: str
-
-    def _dense(self, features: int, fan_in: int, name: str) -> nn.Dense:
-        if self.init_as == "torch":
-            init = _uniform_fan_in(fan_in)
-            return nn.Dense(features, kernel_init=init, bias_init=init, name=name)
-        return nn.Dense(features, name=name)
 
     @nn.compact
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         x = x.reshape(x.shape[0], -1)
         for i, width in enumerate(self.hidden):
-            x = nn.relu(self._dense(width, x.shape[-1], f"layer{i}")(x))
+            x = nn.relu(nn.Dense(width, name=f"layer{i}")(x))
             if key is not None and i < len(self.dropout) and self.dropout[i] > 0:
                 x = dropout(jax.random.fold_in(key, i), x, self.dropout[i])
-        return self._dense(1, x.shape[-1], "head")(x)[:, 0]
+        return nn.Dense(1, name="head")(x)[:, 0]
 
 
 def _logit(prior: ScalarLike) -> Array:
@@ -102,10 +99,14 @@ def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
     """
     hidden = config.hidden if config.name == "mlp" else ()
     rates = config.dropout if config.name == "mlp" else ()
-    module = _Mlp(hidden, rates, config.init)
+    module = _Mlp(hidden, rates)
 
     def init(key: Array, prior: ScalarLike) -> Params:
-        params = module.init(key, jnp.zeros((1, *shape)))["params"]
+        one_row = jnp.zeros((1, *shape))
+        if config.init == "torch":
+            params = _uniform_fan_in(key, jax.eval_shape(module.init, key, one_row)["params"])
+        else:
+            params = module.init(key, one_row)["params"]
         if config.prior_bias:
             params["head"]["bias"] = jnp.full_like(params["head"]["bias"], _logit(prior))
         return params

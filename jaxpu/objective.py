@@ -13,19 +13,43 @@ from jax import Array, lax
 
 from jaxpu import losses, mixup
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import BASES, DECISIONS, PENALTIES, SURROGATES, Method
+from jaxpu.methods import DECISIONS, PENALTIES, SURROGATES, Method
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+
+
+RISKS = (
+    "supervised",
+    "nonnegative",
+    "pudra",
+    "pudra_softplus",
+    "pudra_naive",
+    "variational",
+    "variational_unlabeled",
+)
+"""The branches of the base risk. Fewer branches compile sooner, so near relatives share one: ``pn`` and
+``pn_naive`` differ in the labels, uPU is the non-negative risk with β = ∞, and nnPU's two gradients share a value."""
+
+_RISK_OF = {
+    "pn": "supervised",
+    "pn_naive": "supervised",
+    "upu": "nonnegative",
+    "nnpu": "nonnegative",
+    "nnpu_reversal": "nonnegative",
+}
 
 
 class Hyper(NamedTuple):
     """Everything that may differ between runs of one compiled program; scalars, all traced.
 
-    The integers index :data:`jaxpu.methods.BASES`, ``SURROGATES``, ``PENALTIES[1:]`` and ``DECISIONS``;
+    The integers index :data:`RISKS`, :data:`jaxpu.methods.SURROGATES`, ``PENALTIES[1:]`` and ``DECISIONS``;
+    ``oracle`` lets the supervised risk see the true labels, ``reversal`` makes nnPU step back where clipped;
     ``decision_offset`` is subtracted from logits before they are judged (log(e^½ - 1) for the softplus ratio,
     whose estimate of p passes ½ there).
     """
 
-    base: ScalarLike
+    risk: ScalarLike
+    oracle: ScalarLike
+    reversal: ScalarLike
     surrogate: ScalarLike
     penalty: ScalarLike
     decision: ScalarLike
@@ -66,14 +90,16 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
     """
     end = method.anchor if method.anchor_end is None else method.anchor_end
     values = Hyper(
-        base=BASES.index(method.base),
+        risk=RISKS.index(_RISK_OF.get(method.base, method.base)),
+        oracle=method.base == "pn",
+        reversal=method.base == "nnpu_reversal",
         surrogate=SURROGATES.index(method.surrogate),
         penalty=max(PENALTIES.index(method.penalty) - 1, 0),
         decision=DECISIONS.index(method.decision),
         decision_offset=float(np.log(np.expm1(0.5))) if method.base == "pudra_softplus" else 0.0,
         prior=prior,
         batch_prior=method.batch_prior,
-        beta=method.beta,
+        beta=float("inf") if method.base == "upu" else method.beta,
         gamma=method.gamma,
         anchor=method.anchor,
         anchor_end=end,
@@ -108,24 +134,28 @@ def base_risk(
     prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
     margins = list(losses.SURROGATES.values())
 
-    def surrogate(z: Array) -> Array:
-        return lax.switch(hyper.surrogate, margins, z)
-
-    def nnpu(variant: str) -> tuple[Scalar, Scalar]:
-        options = {"prior": prior, "surrogate": surrogate, "beta": hyper.beta, "gamma": hyper.gamma}
-        terms = losses.nnpu_terms(logits, labeled, variant=variant, mask=mask, **options)
-        value = losses.nnpu(logits, labeled, variant=variant, mask=mask, **options)
+    def nonnegative() -> tuple[Scalar, Scalar]:
+        terms = losses.nnpu_terms(
+            logits,
+            labeled,
+            prior=prior,
+            surrogate=lambda z: lax.switch(hyper.surrogate, margins, z),
+            variant="reversal",
+            beta=hyper.beta,
+            gamma=hyper.gamma,
+            mask=mask,
+        )
+        objective = jnp.where(hyper.reversal > 0, terms.objective, terms.value)
+        value = lax.stop_gradient(terms.value) + objective - lax.stop_gradient(objective)
         return value, terms.clipped.astype(value.dtype)
 
     def plain(value: Scalar) -> tuple[Scalar, Scalar]:
         return value, jnp.zeros_like(value)
 
+    classes = jnp.where(hyper.oracle > 0, labels, labeled)
     risks = {
-        "pn": lambda: plain(losses.pn(logits, labels, mask=mask)),
-        "pn_naive": lambda: plain(losses.pn(logits, labeled, mask=mask)),
-        "upu": lambda: plain(losses.upu(logits, labeled, prior=prior, surrogate=surrogate, mask=mask)),
-        "nnpu": lambda: nnpu("clip"),
-        "nnpu_reversal": lambda: nnpu("reversal"),
+        "supervised": lambda: plain(losses.pn(logits, classes, mask=mask)),
+        "nonnegative": nonnegative,
         "pudra": lambda: plain(losses.pudra(logits, labeled, prior=prior, mask=mask)),
         "pudra_softplus": lambda: plain(
             losses.pudra(logits, labeled, prior=prior, activation="softplus", mask=mask)
@@ -136,7 +166,7 @@ def base_risk(
             losses.variational(logits, labeled, over="unlabeled", mask=mask)
         ),
     }
-    return lax.switch(hyper.base, [risks[name] for name in BASES])
+    return lax.switch(hyper.risk, [risks[name] for name in RISKS])
 
 
 def penalty(

@@ -305,33 +305,43 @@ def _evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -
     rows = jnp.concatenate([data.train, data.val, data.test])
     logits = apply(params, _features(data, rows)) - hyper.decision_offset
     z_train, z_val, z_test = jnp.split(logits, [n, n + v])
-    labeled = (jnp.arange(n) < config.n_labeled).astype(jnp.float32)
-    y = data.y.astype(jnp.float32)
-    log_p_max = jax.nn.log_sigmoid(z_train).max()
-    history = _train_scores(z_train, labeled, y[data.train])
-    history |= _prefixed("train", metrics.proxy_metrics(z_train, labeled, prior=hyper.prior))
-    judge = functools.partial(_judged, log_p_max=log_p_max, hyper=hyper)
-    history |= _prefixed("test", judge(z_test, y[data.test]))
-    val_labeled = (jnp.arange(data.val_pu.shape[0]) < config.n_val_labeled).astype(jnp.float32)
-    for prefix, size in config.val_sizes:
-        inside = (data.val_pu < size).astype(jnp.float32)
-        proxies = metrics.proxy_metrics(z_val[data.val_pu], val_labeled, prior=hyper.prior, mask=inside)
-        history |= _prefixed(prefix, judge(z_val[:size], y[data.val[:size]]) | proxies)
-    probe = ProbeInput(
-        params,
-        apply,
-        _features(data, data.train),
-        labeled,
-        y[data.train],
-        _features(data, data.test),
-        y[data.test],
-        hyper,
+    labeled, val_labeled = (
+        (jnp.arange(len(places)) < count).astype(jnp.float32)
+        for places, count in ((data.train, config.n_labeled), (data.val_pu, config.n_val_labeled))
     )
-    return history | {f"probe_{name}": function(probe) for name, function in config.probes}
+    y = data.y.astype(jnp.float32)
+    everything = jnp.ones(n)
+    judged = {"test": (z_test, y[data.test], jnp.ones(len(data.test)))}
+    proxied = {"train": (z_train, labeled, everything)}
+    for prefix, size in config.val_sizes:
+        judged[prefix] = z_val, y[data.val], (jnp.arange(v) < size).astype(jnp.float32)
+        proxied[prefix] = z_val[data.val_pu], val_labeled, (data.val_pu < size).astype(jnp.float32)
+    history = _train_scores(z_train, labeled, y[data.train])
+    history |= _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
+    log_p_max = jax.nn.log_sigmoid(z_train).max()
+    history |= _of_sets(functools.partial(_judged, log_p_max=log_p_max, hyper=hyper), judged)
+    if config.probes:
+        sets = (_features(data, data.train), labeled, y[data.train], _features(data, data.test), y[data.test])
+        seen = ProbeInput(params, apply, *sets, hyper)
+        history |= {f"probe_{name}": function(seen) for name, function in config.probes}
+    return history
 
 
-def _prefixed(prefix: str, columns: History) -> History:
-    return {f"{prefix}_{name}": value for name, value in columns.items()}
+def _of_sets(
+    metrics_of: Callable[[Array, Array, Array], History], sets: dict[str, tuple[Array, Array, Array]]
+) -> History:
+    """Apply one function to several (logits, labels, mask) sets as one vmap over padded rows.
+
+    One program for all sets instead of one a set: sorting and ranking are what takes long to compile.
+    """
+    longest = max(len(z) for z, *_ in sets.values())
+    padded = [[jnp.pad(a, (0, longest - len(a))) for a in arrays] for arrays in sets.values()]
+    columns = jax.vmap(metrics_of)(*map(jnp.stack, zip(*padded, strict=True)))
+    return {f"{prefix}_{name}": values[i] for i, prefix in enumerate(sets) for name, values in columns.items()}
+
+
+def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> History:
+    return metrics.proxy_metrics(logits, labeled, prior=hyper.prior, mask=mask)
 
 
 def _train_scores(logits: Array, labeled: Array, labels: Array) -> History:
@@ -341,9 +351,9 @@ def _train_scores(logits: Array, labeled: Array, labels: Array) -> History:
     return means | {"train_p_max": p.max()}
 
 
-def _judged(logits: Array, labels: Array, *, log_p_max: Array, hyper: Hyper) -> History:
+def _judged(logits: Array, labels: Array, mask: Array, *, log_p_max: Array, hyper: Hyper) -> History:
     """Metrics of one set, and F1 at the method's own decision rule as ``oracle_f1_decision``."""
-    columns = metrics.oracle_metrics(logits, labels, prior=hyper.prior, log_p_max=log_p_max)
+    columns = metrics.oracle_metrics(logits, labels, prior=hyper.prior, log_p_max=log_p_max, mask=mask)
     choices = jnp.stack([columns[f"oracle_f1{end}"] for end in ("", "_quantile", "_max_shift")])
     return columns | {"oracle_f1_decision": choices[hyper.decision]}
 

@@ -3,8 +3,9 @@
 On Debian, with ``pip install rdata`` in a throwaway environment:
 
     apt-get download r-cran-kernlab
-    dpkg -x r-cran-kernlab_*.deb kernlab
-    python scripts/make_spambase.py kernlab/usr/lib/R/site-library/kernlab/data/spam.rda jaxpu/data/spambase.npz
+    dpkg -x r-cran-kernlab_*.deb /tmp/kernlab
+    cd /tmp/kernlab/usr/lib/R/site-library/kernlab/data
+    python .../scripts/make_spambase.py spam.rda .../jaxpu/data/spambase.npz
 """
 
 import hashlib

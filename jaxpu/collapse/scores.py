@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 def score_metrics(scores: ArrayLike, labels: ArrayLike, *, threshold: float = 0.5) -> dict[str, float]:
     """Measure one set of scores against true labels.
 
-    A row is predicted positive if its score > threshold; F1 = 2 TP / (2 TP + FP + FN). ``oracle_f1_best`` is the
-    largest F1 over all thresholds, always answering positive included; ``oracle_f1_quantile`` the F1 above the
-    (1 − π)-quantile of the scores; ``oracle_auc`` counts a tie as one half.
+    A row is predicted positive if its score > threshold; F1 = 2 TP / (2 TP + FP + FN). ``oracle_f1_best`` is
+    the largest F1 over all thresholds, always answering positive included; ``oracle_f1_quantile`` calls
+    the πn highest scores positive (all that tie with the last of them too); ``oracle_auc`` counts a tie as ½.
 
     Args:
         scores: (n,) scores, larger = more positive.
@@ -97,7 +97,7 @@ def _against_labels(
 ) -> dict[str, float]:
     predicted = values > threshold
     hits, calls, positives = int((predicted & positive).sum()), int(predicted.sum()), int(positive.sum())
-    at_quantile = values > np.quantile(values, 1 - positives / positive.size)
+    at_quantile = values >= np.sort(values)[-positives]
     quantile_hits = int((at_quantile & positive).sum())
     best, auc = _ranking(values, positive)
     return {

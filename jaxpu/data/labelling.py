@@ -70,8 +70,7 @@ def label_positives(
         Rows of the labelled positives, ascending.
 
     Raises:
-        ValueError: If there is no positive, c is out of range, the mechanism is unknown or lacks a valid
-            score.
+        ValueError: If there is no positive, c is out of range, or the mechanism is unknown or has no score.
 
     Example:
         >>> q = np.array([0.1, 0.9, 0.8, 0.3, 0.7])

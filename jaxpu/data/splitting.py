@@ -1,7 +1,7 @@
 """Train, validation and test rows, and the standardisation that the training rows imply.
 
-Both are pure functions of their arguments. The numbers of rows and of positives in each part depend on the labels
-alone, not on the key, so that arrays have the same shapes for every seed.
+Both are pure functions of their arguments. The numbers of rows and of positives in each part depend on the
+labels alone, not on the key, so that arrays have the same shapes for every seed.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ class Split(NamedTuple):
 
     Attributes:
         train: Rows to train on, ascending.
-        validation: Rows of the largest validation set. The first m of them, for each m in ``validation_sizes``, are
-            a stratified validation set of their own.
+        validation: Rows of the largest validation set. The first m of them, for each m in
+            ``validation_sizes``, are a stratified validation set of their own.
         test: Test rows, ascending.
-        validation_sizes: The sizes m of the nested validation sets, in the order in which they were asked for.
+        validation_sizes: Sizes m of the nested validation sets, in the order in which they were asked for.
     """
 
     train: Rows
@@ -40,9 +40,9 @@ def split(
 ) -> Split:
     """Split rows into train, validation and test sets, each with the shares of the classes of the whole.
 
-    Sizes are those of scikit-learn's ``train_test_split``: ⌈test · n⌉ test rows, then ⌈f · rest⌉ validation rows for
-    each fraction f of ``validation``. Positives are allotted by largest remainder, a tie going to the positives.
-    All these counts are independent of the key. Validation sets of different sizes are nested.
+    Sizes are those of scikit-learn's ``train_test_split``: ⌈test · n⌉ test rows, then ⌈f · rest⌉ validation
+    rows for each fraction f of ``validation``. Positives are allotted by largest remainder, a tie going to
+    the positives. Validation sets of different sizes are nested.
 
     Args:
         labels: True labels (n,).
@@ -55,7 +55,7 @@ def split(
         The split. What is in neither the test set nor the largest validation set is training rows.
 
     Raises:
-        ValueError: If the labels are not 0/1 of shape (n,), a fraction is out of range, or no training row is left.
+        ValueError: If labels are not 0/1 of shape (n,), a fraction is out of range, or no row is left over.
 
     Example:
         >>> parts = split(np.arange(100) < 40, 7, validation=(0.1, 0.25))
@@ -71,12 +71,12 @@ def split(
     else:
         test_set, rest = _checked_test_rows(test_rows, len(rows)), rows[~np.isin(rows, test_rows)]
     sizes = tuple(ceil_of(fraction, len(rest)) for fraction in validation)
-    train, nested = rest, rest[:0]
-    # Every size is allotted out of all the rest, so that a set does not depend on which others are asked for.
+    nested = rest[:0]
+    # Each size is allotted out of all the rest: a set does not depend on which others are asked for.
     for size in sorted(sizes):
         chosen, _ = _take_stratified(rest, positive, size)
         nested = np.concatenate([nested, chosen[~np.isin(chosen, nested)]])
-        train = rest[~np.isin(rest, nested)]
+    train = rest[~np.isin(rest, nested)]
     if len(train) == 0:
         raise ValueError(f"no training row is left of {len(rows)}; make test={test} or validation smaller")
     return Split(np.sort(train), nested, np.sort(test_set), sizes)
@@ -87,7 +87,7 @@ def standardization(
 ) -> tuple[Float32[np.ndarray, "*features"], Float32[np.ndarray, "*features"]]:
     """Mean and standard deviation of each feature over some rows: pass those of the training part.
 
-    Computed in float64 and rounded to float32. The deviation of a feature that is constant over the rows is 1.
+    Computed in float64, rounded to float32. A feature that is constant over the rows gets a deviation of 1.
 
     Args:
         x: Features of all rows.
@@ -107,14 +107,14 @@ def standardization(
     if len(rows) == 0:
         raise ValueError("standardisation needs at least one row, got none")
     part = x[rows].astype(np.float64)
-    # A constant feature is found by its values: rounding of the mean can leave a deviation that is not quite 0.
+    # A constant feature is found by its values: rounding of the mean can leave a deviation that is not 0.
     constant = (part == part[0]).all(axis=0)
     sd = np.where(constant, 1.0, part.std(axis=0))
     return part.mean(axis=0).astype(np.float32), sd.astype(np.float32)
 
 
 def _take_stratified(rows: Rows, positive: Bool[np.ndarray, " n"], size: int) -> tuple[Rows, Rows]:
-    """Take the first rows of each class, ``size`` in all, shares kept by largest remainder; keep the order."""
+    """Take the first rows of each class, ``size`` in all, allotted by largest remainder; keep the order."""
     own = positive[rows]
     n_positive = int(own.sum())
     quota = (2 * size * n_positive + len(rows)) // max(2 * len(rows), 1)  # rounds half up, in integers

@@ -1,10 +1,10 @@
 """Synthetic data sets whose true posterior P(y = 1 | x) is known exactly.
 
-Each class is an equally weighted mixture of Gaussians with unit covariance, so with class centres mⱼ and kₗ
+Each class is an equally weighted mixture of Gaussians with unit covariance. With the centres m of a class y,
 
-    p(x | y = 1) ∝ mean_j exp(-|x - mⱼ|² / 2),      P(y = 1 | x) = π p(x | 1) / (π p(x | 1) + (1 - π) p(x | 0)).
+    p(x | y) ∝ mean_m exp(-|x - m|² / 2),      P(y = 1 | x) = π p(x | 1) / (π p(x | 1) + (1 - π) p(x | 0)).
 
-The number of positives is exactly round(π n) and does not depend on the seed, so array shapes do not either; the
+The number of positives is round(π n) whatever the seed, so that array shapes do not depend on it either; the
 posterior uses that exact share.
 """
 
@@ -58,10 +58,10 @@ def mixture(
     separation: float = 4.0,
     seed: int = 0,
 ) -> Dataset:
-    """Gaussians on a circle, the classes alternating, so that no linear classifier works; true posterior known.
+    """Gaussians on a circle, the classes alternating: no linear classifier works; true posterior known.
 
-    The 2k centres stand at equal angles on a circle in the first two features, positive and negative in turn; the
-    other features are standard normal noise.
+    The 2k centres stand at equal angles on a circle in the first two features, positive and negative in turn;
+    the other features are standard normal noise.
 
     Args:
         n: Number of rows.
@@ -110,7 +110,7 @@ def _draw(positive: Centres, negative: Centres, *, n: int, pi: float, seed: int)
 
 
 def _log_density(x: Float[np.ndarray, "n d"], centres: Centres) -> Float[np.ndarray, " n"]:
-    """The log density of an equally weighted mixture of unit Gaussians, without the constant common to all."""
+    """The log density of an equally weighted mixture of unit Gaussians, without the common constant."""
     square = ((x[:, None, :].astype(np.float64) - centres) ** 2).sum(axis=-1)
     return np.logaddexp.reduce(-square / 2, axis=1) - np.log(len(centres))
 

@@ -1,19 +1,19 @@
 """Metrics on logits: masked, pure functions of arrays that run under ``jit`` and ``vmap``.
 
-Two kinds that must not be confused. *Oracle* metrics read true labels. *Proxy* metrics read only which rows are
-labelled positives, so they exist where PU learning is used in earnest.
+Two kinds that must not be confused. *Oracle* metrics read true labels. *Proxy* metrics read only which rows
+are labelled positives, so they exist where PU learning is used in earnest.
 
 Conventions, the same everywhere:
 
-- Inputs are ``logits (n,)``, ``labels (n,)`` of 0 and 1 (or bool) and ``mask (n,)`` with 1 for a row that counts;
-  ``mask=None`` counts every row. Whatever stands in a row that does not count, NaN included, changes nothing.
-- A row is predicted positive iff ``z > threshold``. The threshold is a logit, 0 unless said otherwise: p > 0.5. So a
-  p of exactly 0.5 is predicted negative.
+- Inputs are ``logits (n,)``, ``labels (n,)`` of 0 and 1 (or bool) and ``mask (n,)`` with 1 for a row that
+  counts; ``mask=None`` counts every row. What stands in the other rows, NaN included, changes nothing.
+- A row is predicted positive iff ``z > threshold``. The threshold is a logit, 0 unless said otherwise:
+  p > 0.5. So a p of exactly 0.5 is predicted negative.
 - Tied scores stay together: no threshold separates them, and a tied pair counts ½ in the AUC.
-- Undefined is NaN, never a plausible number: everything without rows or with a NaN among the logits that count; recall,
-  F1 and average precision without positives; AUC without positives or without negatives; a proxy without labelled or
-  without unlabelled rows. ``undefined_reason`` says which in words. As in scikit-learn with ``zero_division=0``, precision
-  and F1 are 0 if nothing is predicted positive.
+- Undefined is NaN, never a plausible number: everything without rows, or with a NaN among the logits that
+  count; recall, F1 and average precision without positives; AUC without positives or without negatives; a
+  proxy without labelled or without unlabelled rows. ``undefined_reason`` says which, in words. As in
+  scikit-learn with ``zero_division=0``, precision and F1 are 0 if nothing is predicted positive.
 - float16 and bfloat16 are computed in float32, float64 in float64.
 """
 

@@ -20,12 +20,14 @@ def oracle_metrics(
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        Scalars ``oracle_accuracy``, ``oracle_precision`` and so on; the decisions are taken at p > 0.5 unless the name says
-        otherwise. ``predicted_positive``, ``score_mean`` and ``score_sd`` need no labels and carry no prefix.
+        Scalars ``oracle_accuracy``, ``oracle_precision`` and so on; the decision is p > 0.5 unless the name
+        says otherwise. ``predicted_positive``, ``score_mean`` and ``score_sd`` need no labels, hence no
+        prefix.
 
     Example:
         >>> import jax.numpy as jnp
-        >>> values = oracle_metrics(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5, log_p_max=0.0)
+        >>> z, y = jnp.array([2.0, 1.0, -1.0, -2.0]), jnp.array([1, 1, 0, 0])
+        >>> values = oracle_metrics(z, y, prior=0.5, log_p_max=0.0)
         >>> float(values["oracle_f1"]), float(values["predicted_positive"])
         (1.0, 0.5)
     """

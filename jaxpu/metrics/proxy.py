@@ -1,8 +1,8 @@
 """Metrics without true labels: from labelled positives P, unlabelled rows U and the class prior π of U.
 
-Each estimates something by writing the unseen negatives as U minus π parts of P, which assumes that P is drawn at random from
-the positives (SCAR). They are estimates: with few rows, or a wrong π, they leave the range of what they estimate, and they
-are not clipped to it, since a clipped value hides that and ties runs that differ.
+The first three write the unseen negatives as U minus π parts of P, which assumes that P is drawn at random
+from the positives (SCAR). ``pu_accuracy`` and ``pu_auc`` are unbiased: with few rows, or a wrong π, they
+leave [0, 1]. They are not clipped to it, since clipping would hide that, and tie runs that differ.
 """
 
 import jax
@@ -43,8 +43,8 @@ def pu_accuracy(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Ma
 def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
     """AUC without labels: (AUC_PU − π/2) / (1 − π), with AUC_PU that of P against U.
 
-    A share π of U is positive and ties with P on average, so AUC_PU = π/2 + (1 − π) AUC. Not clipped: it may leave
-    [0, 1].
+    A share π of U is positive and ties with P on average, so AUC_PU = π/2 + (1 − π) AUC. Not clipped: it may
+    leave [0, 1].
 
     Args:
         logits: z, shape (n,).
@@ -55,15 +55,15 @@ def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | 
     Returns:
         The estimate; NaN without labelled or without unlabelled rows, or if π = 1.
 
-    Source: Menon, van Rooyen, Ong and Williamson, Learning from Corrupted Binary Labels via Class-Probability Estimation,
-    ICML 2015; Jain, White and Radivojac, Recovering True Classifier Performance in Positive-Unlabeled Learning, AAAI 2017.
+    Source: Menon, van Rooyen, Ong and Williamson, Learning from Corrupted Binary Labels via Class-Probability
+    Estimation, ICML 2015; Jain, White and Radivojac, Recovering True Classifier Performance in
+    Positive-Unlabeled Learning, AAAI 2017.
 
     Example:
-        >>> z, s = jnp.array([2.0, 2.0, 0.0]), jnp.array([1, 0, 0])
+        >>> z, s = jnp.array([2.0, 2.0, 2.0, 0.0]), jnp.array([1, 1, 0, 0])
         >>> float(pu_auc(z, s, prior=0.5))
         1.0
     """
-    prior = jnp.asarray(prior)
     corrupted = auc(logits, labeled, mask=mask)
     return jnp.where(prior == 1, jnp.nan, (corrupted - prior / 2) / (1 - prior))
 
@@ -71,7 +71,7 @@ def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | 
 def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
     """Non-negative PU risk with the sigmoid loss ℓ(z) = σ(−z): π E_P ℓ(z) + max(0, E_U ℓ(−z) − π E_P ℓ(−z)).
 
-    The sigmoid loss is the zero-one loss made smooth, so the risk reads as an error rate in [0, 1]. Smaller is better.
+    The sigmoid loss is the zero-one loss made smooth, so the risk reads as an error rate. Smaller is better.
 
     Args:
         logits: z, shape (n,).
@@ -82,10 +82,11 @@ def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask |
     Returns:
         The risk; NaN without labelled or without unlabelled rows.
 
-    Source: Kiryo, Niu, du Plessis and Sugiyama, Positive-Unlabeled Learning with Non-Negative Risk Estimator, NIPS 2017.
+    Source: Kiryo, Niu, du Plessis and Sugiyama, Positive-Unlabeled Learning with Non-Negative Risk Estimator,
+    NIPS 2017.
 
     Example:
-        >>> z, s = jnp.array([0.0, 0.0]), jnp.array([1, 0])
+        >>> z, s = jnp.zeros(4), jnp.array([1, 1, 0, 0])
         >>> float(nn_risk(z, s, prior=0.25))
         0.5
     """
@@ -109,11 +110,11 @@ def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -
     Returns:
         The loss; NaN without labelled or without unlabelled rows.
 
-    Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled Data,
-    NeurIPS 2020.
+    Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled
+    Data, NeurIPS 2020.
 
     Example:
-        >>> z, s = jnp.array([0.0, -300.0]), jnp.array([1, 0])
+        >>> z, s = jnp.array([0.0, 0.0, -300.0, -300.0]), jnp.array([1, 1, 0, 0])
         >>> round(float(variational(z, s)), 2)
         -299.31
     """
@@ -138,7 +139,8 @@ def proxy_metrics(
         Scalars ``proxy_nn_risk``, ``proxy_pu_accuracy``, ``proxy_pu_auc``, ``proxy_variational``.
 
     Example:
-        >>> values = proxy_metrics(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5)
+        >>> z, s = jnp.array([2.0, 1.0, -1.0, -2.0]), jnp.array([1, 1, 0, 0])
+        >>> values = proxy_metrics(z, s, prior=0.5)
         >>> round(float(values["proxy_pu_accuracy"]), 4)
         1.5
     """

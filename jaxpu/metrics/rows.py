@@ -15,7 +15,7 @@ Labels: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
 
 
 class Rows(NamedTuple):
-    """Scores and weights of one split. Both weights are 0 on padding and NaN if a logit that counts is NaN."""
+    """Scores and weights of one split: 0 on padding, and NaN if any logit that counts is NaN."""
 
     z: Float[Array, " n"]
     positive: Float[Array, " n"]
@@ -45,7 +45,7 @@ def rows_of(logits: Logits, labels: Labels, mask: Mask | None) -> Rows:
     if z.shape[0] == 0:  # a split without rows becomes one row of padding: max and indexing need an element
         z, counts, is_positive = jnp.zeros(1, z.dtype), jnp.zeros(1, bool), jnp.zeros(1, bool)
     z = jnp.where(counts, z, 0)
-    # A comparison with NaN is False, so a diverged run would score like "all negative": NaN weights prevent that.
+    # Comparisons with NaN are False: without NaN weights a diverged run would score like "all negative".
     unit = jnp.where(jnp.any(jnp.isnan(z)), jnp.nan, 1).astype(z.dtype)
     return Rows(z, jnp.where(counts & is_positive, unit, 0), jnp.where(counts & ~is_positive, unit, 0))
 
@@ -96,8 +96,8 @@ def undefined_reason(
 def _check_shapes(**arrays: ArrayLike | None) -> None:
     """Reject (n, 1) against (n,), which would broadcast to n x n."""
     shapes = {name: np.shape(array) for name, array in arrays.items() if array is not None}
-    lengths = set(shapes.values())
-    if len(lengths) > 1 or any(len(shape) != 1 for shape in lengths):
+    distinct = set(shapes.values())
+    if len(distinct) > 1 or any(len(shape) != 1 for shape in distinct):
         got = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ValueError(
             f"expected one-dimensional arrays of one length (n,), got {got}: "

@@ -31,7 +31,7 @@ def precision(
     0 if no row is predicted positive (scikit-learn's ``zero_division=0``), NaN without rows.
 
     Example:
-        >>> float(precision(jnp.array([2.0, -1.0, 1.0]), jnp.array([1, 1, 0])))
+        >>> float(precision(jnp.array([2.0, -1.0, 1.0, -2.0]), jnp.array([1, 1, 0, 0])))
         0.5
     """
     rows = rows_of(logits, labels, mask)
@@ -46,7 +46,7 @@ def recall(
     """TP / (TP + FN): share of the positives that is predicted positive; NaN without positives.
 
     Example:
-        >>> float(recall(jnp.array([2.0, -1.0, 1.0]), jnp.array([1, 1, 0])))
+        >>> float(recall(jnp.array([2.0, -1.0, 1.0, -2.0]), jnp.array([1, 1, 0, 0])))
         0.5
     """
     rows = rows_of(logits, labels, mask)
@@ -59,7 +59,7 @@ def f1(logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mas
     0 if no positive is found, NaN without positives. Read it beside ``f1_always_positive``.
 
     Example:
-        >>> float(f1(jnp.array([2.0, -1.0, 1.0]), jnp.array([1, 1, 0])))
+        >>> float(f1(jnp.array([2.0, -1.0, 1.0, -2.0]), jnp.array([1, 1, 0, 0])))
         0.5
     """
     rows = rows_of(logits, labels, mask)
@@ -71,8 +71,8 @@ def f1_max_shift(
 ) -> Scalar:
     """F1 of the published VPU rule: positive iff log p − log p_max > log ½.
 
-    The variational objective does not change if p is multiplied by a constant, so the published method scales p
-    to a maximum of 1 before it compares with ½.
+    The variational objective does not change if p is multiplied by a constant, so the published method scales
+    p to a maximum of 1 before it compares with ½.
 
     Args:
         logits: z, shape (n,).
@@ -81,18 +81,19 @@ def f1_max_shift(
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        F1; NaN without positives.
+        F1; NaN without positives or if ``log_p_max`` is NaN.
 
-    Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled Data,
-    NeurIPS 2020.
+    Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled
+    Data, NeurIPS 2020.
 
     Example:
-        >>> z = jnp.array([-1.0, -1.2, -3.0])
-        >>> float(f1(z, jnp.array([1, 1, 0]))), float(f1_max_shift(z, jnp.array([1, 1, 0]), log_p_max=-1.3))
+        >>> z, y = jnp.array([-1.0, -1.2, -3.0, -3.0]), jnp.array([1, 1, 0, 0])
+        >>> float(f1(z, y)), float(f1_max_shift(z, y, log_p_max=-1.3))
         (0.0, 1.0)
     """
     rows = rows_of(logits, labels, mask)
-    return f1_of(rows, jax.nn.log_sigmoid(rows.z) - log_p_max > math.log(0.5))
+    shifted = f1_of(rows, jax.nn.log_sigmoid(rows.z) - log_p_max > math.log(0.5))
+    return jnp.where(jnp.isnan(log_p_max), jnp.nan, shifted)
 
 
 def f1_always_positive(labels: Labels, *, mask: Mask | None = None) -> Scalar:
@@ -101,8 +102,8 @@ def f1_always_positive(labels: Labels, *, mask: Mask | None = None) -> Scalar:
     The floor that any useful F1 must pass. NaN without positives.
 
     Example:
-        >>> round(float(f1_always_positive(jnp.array([1, 0, 0]))), 4)
-        0.5
+        >>> round(float(f1_always_positive(jnp.array([1, 1, 0, 0]))), 4)
+        0.6667
     """
     rows = rows_of(jnp.zeros(labels.shape), labels, mask)
     return f1_of(rows, jnp.ones(rows.z.shape, bool))
@@ -125,6 +126,6 @@ def f1_of(rows: Rows, predicted: Bool[Array, " n"]) -> Scalar:
     return f1_from_counts(found, claimed, jnp.sum(rows.positive))
 
 
-def f1_from_counts(found, claimed, positives):
+def f1_from_counts(found: Array, claimed: Array, positives: Array) -> Array:
     """2 TP / (positives + predicted positives), elementwise; NaN without positives."""
     return jnp.where(positives == 0, jnp.nan, 2 * found / (positives + claimed))

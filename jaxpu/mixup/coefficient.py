@@ -27,7 +27,7 @@ def sample(
         shape: shape of the draw.
 
     Returns:
-        Coefficients in [0, 1], never NaN. For small α some of them round to exactly 0 or 1.
+        Coefficients in (0, 1], never NaN. For small α many of those near 1 round to exactly 1.
 
     Raises:
         ValueError: a negative Python number as α, or an α that does not broadcast to the shape.
@@ -45,7 +45,7 @@ def sample(
     radius_key, angle_key = jax.random.split(key)
     exponential = jax.random.exponential(radius_key, shape)
     angle = jax.random.uniform(angle_key, shape, maxval=2 * jnp.pi)
-    # Beyond 80 the coefficient is within 1e-34 of 0 or 1, and e^(E/α) would soon overflow.
+    # Beyond 80 a coefficient is as good as 0 or 1 (about 1e-35 away), and e^(E/α) would soon overflow.
     exponent = jnp.minimum(exponential / jnp.where(alpha > 0, alpha, 1), 80)
     r = jnp.sqrt(jnp.expm1(exponent)) * jnp.cos(angle)
     return jnp.where(alpha > 0, jax.nn.sigmoid(2 * jnp.arcsinh(r)), 1)

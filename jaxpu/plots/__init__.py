@@ -5,7 +5,7 @@ nothing; ``render`` turns it into bytes that depend on the numbers alone. A fram
 raises ``NothingToShow`` with a sentence fit for the reader of a report. Titles state what is seen.
 """
 
-from jaxpu.plots.frames import FAILED, NothingToShow
+from jaxpu.plots.frames import NothingToShow
 from jaxpu.plots.rates import collapse_rates
 from jaxpu.plots.story import artefact_run, selection_story
 from jaxpu.plots.strip import final_f1_strip
@@ -13,7 +13,6 @@ from jaxpu.plots.style import render
 from jaxpu.plots.trajectories import trajectories
 
 __all__ = [
-    "FAILED",
     "NothingToShow",
     "artefact_run",
     "collapse_rates",

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from jaxpu.selection import RULES
+from jaxpu.summary import COLLAPSED_F1
 
-FAILED = 0.1
-"""A run whose test F1 lies below this has failed."""
+F1 = pl.col("f1").cast(pl.Float64).fill_nan(None)
+"""The F1 of a selected run, null where it has none."""
+
+BELOW = F1.fill_null(0.0) < COLLAPSED_F1
+"""Whether a selected run scores F1 below 0.1; one without a finite F1 does."""
 
 ROW = ("dataset", "method", "cell")
 """What a row of a table or picture stands for."""
@@ -31,7 +35,7 @@ METRIC_NAMES = {
     "test_oracle_f1_decision": "test F1",
     "test_oracle_f1": "test F1 at p > 0.5",
     "test_oracle_auc": "test AUC",
-    "test_predicted_positive": "share of test rows predicted positive",
+    "test_predicted_positive": "share predicted positive",
     "train_loss": "training loss",
 }
 
@@ -119,35 +123,34 @@ def labelled(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
 
 
 def worst_rows(selected: pl.DataFrame, most: int) -> tuple[list[str], int]:
-    """Labels of at most ``most`` rows, those that fail most (then: lowest median F1), in the frame's order.
+    """Labels of at most ``most`` rows: those with most runs below F1 0.1, then those with the lowest median.
 
     Returns:
-        The labels, and how many were left out.
+        The labels in the order of the frame, and how many were left out.
     """
-    rows = selected.group_by("label", maintain_order=True).agg(
-        (pl.col("f1") < FAILED).mean().alias("failed"), pl.median("f1")
-    )
-    kept = (
-        rows.with_row_index("place").sort("failed", "f1", "place", descending=[True, False, False]).head(most)
-    )
-    return kept.sort("place")["label"].to_list(), rows.height - kept.height
+    rows = selected.group_by("label", maintain_order=True).agg(below=BELOW.mean(), median=F1.median())
+    worst = rows.with_row_index("place").sort("below", "median", "place", descending=[True, False, False])
+    return worst.head(most).sort("place")["label"].to_list(), max(rows.height - most, 0)
 
 
-def failure_counts(selected: pl.DataFrame, rules: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Failed runs and all runs under each rule; a run without a finite F1 counts as neither."""
-    f1 = pl.col("f1").cast(pl.Float64)
-    finite_f1 = {rule: selected.filter(pl.col("selection") == rule, f1.is_finite())["f1"] for rule in rules}
-    return {rule: (int((values < FAILED).sum()), len(values)) for rule, values in finite_f1.items()}
+def below_counts(selected: pl.DataFrame, rules: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Runs with F1 below 0.1, and all runs, under each rule that has any."""
+    groups = {rule: selected.filter(pl.col("selection") == rule) for rule in rules}
+    return {
+        rule: (group.select(BELOW.sum()).item(), group.height)
+        for rule, group in groups.items()
+        if group.height
+    }
 
 
-def failure_sentence(selected: pl.DataFrame, rules: Sequence[str]) -> str:
-    """Say how many runs fail under each rule.
+def below_sentence(selected: pl.DataFrame, rules: Sequence[str]) -> str:
+    """Say how many runs score F1 below 0.1 under each rule.
 
     >>> import polars as pl
     >>> selected = pl.DataFrame({"selection": ["val_f1", "last", "last"], "f1": [0.9, 0.05, 0.8]})
-    >>> failure_sentence(selected, ["last", "val_f1"])
-    'Failed runs (test F1 below 0.1): 1 of 2 under last epoch, 0 of 1 under validation F1'
+    >>> below_sentence(selected, ["last", "val_f1"])
+    'Runs with test F1 below 0.1: 1 of 2 under last epoch, 0 of 1 under validation F1'
     """
-    counts = failure_counts(selected, rules)
-    parts = [f"{failed} of {n} under {rule_name(rule)}" for rule, (failed, n) in counts.items()]
-    return f"Failed runs (test F1 below {FAILED:g}): {', '.join(parts)}"
+    counts = below_counts(selected, rules)
+    parts = [f"{below} of {n} under {rule_name(rule)}" for rule, (below, n) in counts.items()]
+    return f"Runs with test F1 below {COLLAPSED_F1:g}: {', '.join(parts)}"

@@ -13,7 +13,9 @@ from jaxpu.plots.style import STYLE, WIDTH, headline, left_out, looks, wrapped
 
 
 def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *, most: int = 24) -> Figure:
-    """Draw the share of failing runs with its Wilson interval: one row a method, one mark a selection rule.
+    """Draw the share of runs with a failing verdict: one row a method, one mark a selection rule.
+
+    Lines are 95 % Wilson intervals. A verdict fails unless it is healthy or transient.
 
     Args:
         verdicts: dataset, method, cell, selection, n, rate, ci_low, ci_high.
@@ -31,7 +33,7 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
     ...                          "selection": "val_f1", "rate": [1 / 24, 0.0],
     ...                          "ci_low": [0.007, 0.0], "ci_high": [0.202, 0.138]})
     >>> collapse_rates(verdicts).get_suptitle()
-    'Failures are most frequent for vpu under validation F1: 1 of 24 runs (4 %)'
+    'Failing verdicts are most frequent for vpu under validation F1: 1 of 24 runs (4 %)'
     """
     data = finite(labelled(verdicts, "selection", "n", "rate", "ci_low", "ci_high"), "rate")
     rules = [r for r in rules or data["selection"].unique(maintain_order=True) if r in data["selection"]]
@@ -49,8 +51,8 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
         axis.set_yticks(range(len(rows)), [wrapped(row, 34) for row in rows])
         highest = float(np.nanmax([*data["ci_high"], *data["rate"]]))
         axis.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.012, min(1.1, 1.15 * highest + 0.05)))
-        axis.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %" if share <= 1 else "")
-        axis.set_xlabel("share of failing runs, 95 % Wilson interval" + left_out(more, "rows"))
+        axis.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %" if share < 1.01 else "")
+        axis.set_xlabel("share of runs with a failing verdict, 95 % Wilson interval" + left_out(more, "rows"))
         handles, names = axis.get_legend_handles_labels()
         headline(figure, _statement(data), dict(zip(names, handles, strict=True)))
     return figure
@@ -97,7 +99,7 @@ def _statement(data: pl.DataFrame) -> str:
     """Name the method and rule with the highest rate of failure."""
     top = data.sort("rate", descending=True, maintain_order=True).row(0, named=True)
     if top["rate"] == 0:
-        return "No run fails under any rule shown"
+        return "No run has a failing verdict under any rule shown"
     rule, failed = rule_name(top["selection"]), round(top["rate"] * top["n"])
     share = f"{failed} of {top['n']} runs ({100 * top['rate']:.0f} %)"
-    return f"Failures are most frequent for {top['label']} under {rule}: {share}"
+    return f"Failing verdicts are most frequent for {top['label']} under {rule}: {share}"

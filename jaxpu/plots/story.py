@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import RUN, NothingToShow, f1_column, require, rule_name
+from jaxpu.plots.frames import F1, RUN, NothingToShow, f1_column, require, rule_name
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, STYLE, WIDTH, colour_key, headline
 from jaxpu.selection import RULES, watched_column
 
@@ -26,10 +26,10 @@ def artefact_run(selected: pl.DataFrame) -> dict[str, Any]:
     found = selected.filter(
         pl.col("verdict") == "selection_artefact",
         pl.col("selection").is_in(watching),
-        pl.col("f1").cast(pl.Float64).is_finite(),
+        F1.is_not_null(),
     )
     if found.is_empty():
-        raise NothingToShow("No run has the verdict selection_artefact, so there is none to tell about.")
+        raise NothingToShow("No run has the verdict selection artefact, so there is none to tell about.")
     return found.sort(pl.col("selection") != RESCUE, "f1", *RUN, "selection").row(0, named=True)
 
 
@@ -67,7 +67,7 @@ def selection_story(runs: pl.DataFrame, selected: pl.DataFrame) -> Figure:
         _saw(saw, path, rule)
         _why(why, path, chosen["epoch"])
         _got(got, path, rule, marks)
-        got.xaxis.set_major_locator(MaxNLocator(integer=True))
+        got.xaxis.set_major_locator(MaxNLocator(integer=True, steps=(1, 2, 5, 10)))
         got.set_xlabel("epoch")
         headline(figure, _statement(chosen, path))
     return figure
@@ -141,7 +141,7 @@ def _lines(axis: Axes, path: pl.DataFrame, names: dict[str, tuple[str, str]]) ->
     colour_key(axis, dict(names.values()))
     low, high = axis.get_ylim()
     if low >= -0.1 and high <= 1.1:
-        axis.set_ylim(-0.04, 1.06)
+        axis.set(ylim=(-0.04, 1.06), yticks=(0, 0.5, 1))
 
 
 def _note(axis: Axes, x: float, y: float, text: str, colour: str, *, above: bool) -> None:

@@ -92,6 +92,10 @@ def render(figure: Figure, kind: str = "svg") -> bytes:
     >>> render(figure) == render(figure), render(figure, "png")[1:4]
     (True, b'PNG')
     """
+    engine = figure.get_layout_engine()
+    if engine is not None:  # lay out once, however many files are drawn
+        engine.execute(figure)
+        figure.set_layout_engine("none")
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
     with rc_context({**STYLE, "svg.hashsalt": "jaxpu"}):

@@ -82,8 +82,15 @@ def _panel(axis: Axes, data: pl.DataFrame, marked: pl.DataFrame, metric: str) ->
         axis.fill_between(epochs, low, high, color=BLUE, alpha=alpha, linewidth=0, label=name)
     for run in marked.partition_by(RUN, maintain_order=True):
         run = run.sort("epoch")
-        axis.plot(run["epoch"], run[metric], color=RED, linewidth=0.9, marker=dots, label="failed run")
-    axis.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        axis.plot(
+            run["epoch"],
+            run[metric],
+            color=RED,
+            linewidth=0.9,
+            marker=dots,
+            label="run selected at F1 below 0.1",
+        )
+    axis.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=(1, 2, 5, 10)))
     axis.text(0.98, 0.04, f"n = {n}", transform=axis.transAxes, ha="right", fontsize=8)
 
 
@@ -95,7 +102,7 @@ def _tidy(panels: np.ndarray, used: int, columns: int) -> None:
         panel.tick_params(labelbottom=True)
     low, high = panels[0].get_ylim()
     if low >= -0.1 and high <= 1.1:
-        panels[0].set_ylim(-0.02, 1.02)
+        panels[0].set(ylim=(-0.02, 1.02), yticks=(0, 0.5, 1))
 
 
 def _statement(data: pl.DataFrame, metric: str) -> str:
@@ -106,6 +113,6 @@ def _statement(data: pl.DataFrame, metric: str) -> str:
     )
     labels, values = ends["label"].to_list(), [f"{value:.2f}" for value in ends[metric]]
     start = f"The median {metric_name(metric)} ends"
-    if ends.height == 1:
-        return f"{start} at {values[0]}"
+    if values[0] == values[-1]:
+        return f"{start} at {values[0]}" + (" for every method" if len(values) > 1 else "")
     return f"{start} between {values[0]} ({labels[0]}) and {values[-1]} ({labels[-1]})"

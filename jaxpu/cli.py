@@ -1,0 +1,233 @@
+"""The ``jaxpu`` command. Nothing heavy is imported before it is needed, so help answers at once."""
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+import jaxpu
+
+if TYPE_CHECKING:
+    from jaxpu.config import Experiment
+    from jaxpu.sweep import Progress
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run an experiment, or what is left of it; end with its table and page.
+
+    Runs that are finished are kept, an interrupted one goes on where it stopped. Settings of the
+    configuration are changed by key=value words, for example: training.lr=1e-3 methods=[vpu,pudra]
+    """
+
+    config: Annotated[Path, tyro.conf.Positional]
+    """The experiment, a YAML file; the ones that come with jaxpu are in configs/."""
+    overrides: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Settings to change: dotted.path=value, the value in YAML."""
+    seeds: int | None = None
+    """How many seeds, instead of the configuration's number."""
+    out: Path | None = None
+    """Results folder; results/<name of the experiment> if not given."""
+    fresh: bool = False
+    """Forget what the results folder holds and start again."""
+    quiet: bool = False
+    """Print no progress, only the table."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the tables, figures and page of a finished results folder again."""
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """The results folder."""
+
+
+@dataclass(frozen=True)
+class List:
+    """List datasets, methods and selection rules."""
+
+
+@dataclass(frozen=True)
+class Version:
+    """Print the version, as ``--version`` does."""
+
+
+Command = (
+    Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[List, tyro.conf.subcommand("list")]
+    | Annotated[Version, tyro.conf.subcommand("version")]
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point: parse, do, and exit with 0 (done), 1 (some runs failed), 2 (bad input) or 130 (interrupted)."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if arguments[:1] == ["--version"]:
+        arguments = ["version"]
+    command = tyro.cli(Command, prog="jaxpu", description=jaxpu.__doc__, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    from jaxpu.config import ConfigError
+    from jaxpu.results import ResultsError
+
+    try:
+        sys.exit(_do(command))
+    except (ConfigError, ResultsError) as error:
+        print(f"jaxpu: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _do(command: Any) -> int:
+    if isinstance(command, Run):
+        return _run(command)
+    if isinstance(command, Report):
+        return _report(command.folder)
+    if isinstance(command, List):
+        return _list()
+    print(f"jaxpu {jaxpu.__version__}")
+    return 0
+
+
+def _run(command: Run) -> int:
+    from jaxpu import config
+    from jaxpu.results import ResultsError
+
+    overrides = dict(_override(word) for word in command.overrides)
+    if command.seeds is not None:
+        overrides["seeds"] = command.seeds
+    experiment = config.load(command.config, overrides)
+    folder = command.out or Path("results") / experiment.name
+    _prepare_backend(experiment.placement.devices)
+    from jaxpu import sweep
+
+    try:
+        with _Screen(quiet=command.quiet) as screen:
+            outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
+    except KeyboardInterrupt:
+        words = " ".join(sys.argv[1:]) if sys.argv[1:] else f"run {command.config}"
+        print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words.replace(' --fresh', '')}")
+        return 130
+    _write(folder, experiment, outcome.runs, outcome.provenance)
+    if outcome.failures:
+        raise ResultsError("; ".join(outcome.failures) + f". Repeat the command to redo them (kept: {folder})")
+    return 0
+
+
+def _override(word: str) -> tuple[str, Any]:
+    import yaml
+
+    from jaxpu.config import ConfigError
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, yaml.safe_load(text)
+    except yaml.YAMLError:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value") from None
+
+
+def _prepare_backend(devices: int | None) -> None:
+    """One virtual CPU device a core, and the persistent compilation cache; before jax is first used.
+
+    Runs go side by side on the cores as separate single-threaded programs, which beats many threads inside
+    small matrix products. ``JAXPU_CACHE_DIR`` moves the cache, an empty value switches it off.
+    """
+    import jax
+
+    if jax.config.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in os.environ.get(
+        "XLA_FLAGS", ""
+    ):
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        jax.config.update("jax_num_cpu_devices", devices or cores)
+    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxpu" / "xla"
+    cache = os.environ.get("JAXPU_CACHE_DIR", str(default))
+    if cache:
+        jax.config.update("jax_compilation_cache_dir", cache)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from jaxpu import config, report, results, summary
+
+    tables = summary.tables(runs, experiment)
+    for name, frame in tables._asdict().items():
+        results.write_frame(folder / f"{name}.csv", frame)
+    resolved = config.to_dict(experiment)
+    report.write(folder, runs, *tables, provenance, resolved)
+    Console().print(report.table_rich(tables.summary, tables.verdicts, resolved))
+    print(f"page: {folder / 'report.html'}")
+
+
+def _report(folder: Path) -> int:
+    from jaxpu import config, results
+
+    resolved, provenance, runs = results.read_folder(folder)
+    experiment = config.parse(resolved, where=str(folder / "config.yaml"))
+    _write(folder, experiment, runs, provenance)
+    return 0
+
+
+def _list() -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    from jaxpu import data
+    from jaxpu.methods import METHODS
+    from jaxpu.selection import RULES
+
+    console = Console()
+    for title, rows in (
+        ("datasets", {name: data.describe(name) for name in data.DATASETS}),
+        ("methods", {name: f"{m.base} + {m.penalty}" if m.mixup else m.base for name, m in METHODS.items()}),
+        ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
+    ):
+        table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+        for name, meaning in rows.items():
+            table.add_row(f"[bold]{name}[/bold]", meaning)
+        console.print(table, "")
+    return 0
+
+
+class _Screen:
+    """Shows a sweep's progress on a terminal, and its notes as lines anywhere."""
+
+    def __init__(self, *, quiet: bool):
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.quiet = quiet
+        self.console = Console(stderr=True)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("runs,"),
+            TextColumn("{task.fields[epochs]} epochs,"),
+            TimeElapsedColumn(),
+            console=self.console,
+            disable=quiet or not self.console.is_terminal,
+        )
+        self.task = self.bar.add_task("training", total=None, epochs=0)
+
+    def __enter__(self) -> "_Screen":
+        self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.stop()
+
+    def show(self, progress: "Progress") -> None:
+        """Take in what the sweep says."""
+        if progress.note and not self.quiet:
+            self.console.print(progress.note, highlight=False)
+        self.bar.update(
+            self.task,
+            total=progress.runs_total,
+            completed=progress.runs_done,
+            epochs=progress.epochs_done,
+        )

@@ -1,0 +1,153 @@
+"""The page: one HTML file that needs nothing else, neither network nor script, and reads in a minute."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+
+import polars as pl
+
+from jaxpu.plots import render
+from jaxpu.plots.frames import RUN
+from jaxpu.report.answers import answers, headline
+from jaxpu.report.appendix import definitions, failing_runs, fold, pill, repeat, section, verdict_table
+from jaxpu.report.pictures import Picture, pictures
+from jaxpu.report.tables import HEADS, NO_TABLE, NOTE, Line, report_rules, sections
+
+SVG_LIMIT = 400_000
+"""Bytes; a figure with more marks than that is embedded as PNG."""
+
+
+def html(
+    runs: pl.DataFrame,
+    selected: pl.DataFrame,
+    summary: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    provenance: Mapping[str, Any],
+    config: Mapping[str, Any],
+    *,
+    drawn: Sequence[Picture] | None = None,
+) -> str:
+    """Write the page that answers whether a method collapsed, and shows and explains the numbers.
+
+    Args:
+        runs: one row a run and epoch.
+        selected: one row a run and selection rule.
+        summary: one row a method, cell, selection rule and metric.
+        verdicts: one row a method, cell and selection rule.
+        provenance: where the numbers are from; ``command`` repeats them, ``started`` is the only date shown.
+        config: the resolved experiment.
+        drawn: the figures, if they are at hand; else they are drawn from the frames.
+
+    Returns:
+        The page. Frames without rows give sentences in place of tables and figures. The same input gives the
+        same bytes.
+    """
+    rules = report_rules(selected, config)
+    drawn = pictures(runs, selected, verdicts, rules) if drawn is None else drawn
+    figures = {picture.name: _figure(picture) for picture in drawn}
+    folded = fold(
+        "AUC, and the share predicted positive",
+        figures["trajectories_auc"] + figures["trajectories_positive"],
+    )
+    told = any(picture.figure for picture in drawn if picture.name == "selection_story")
+    story = "A run that looks collapsed and is not" if told else "Selection artefacts"
+    title = str(config.get("name") or "jaxpu report")
+    parts = [
+        _header(title, selected, provenance, config),
+        _answer(selected, verdicts, rules),
+        section("results", "Results", _results(summary, verdicts, config)),
+        section("story", story, figures["selection_story"]),
+        section("seeds", "Every seed", figures["final_f1"] + figures["failure_rates"]),
+        section("training", "During training", figures["trajectories_f1"] + folded),
+        section(
+            "verdicts",
+            "What the verdicts mean",
+            verdict_table(selected, rules) + failing_runs(selected, rules),
+        ),
+        section("words", "Words used here", definitions(selected, rules)),
+        section("repeat", "How to repeat this", repeat(provenance, config)),
+    ]
+    return _document(title, "\n".join(parts))
+
+
+def _document(title: str, body: str) -> str:
+    style = resources.files("jaxpu.report").joinpath("page.css").read_text(encoding="utf-8")
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}: did it collapse?</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"{body}\n</body>\n</html>\n"
+    )
+
+
+def _header(
+    title: str, selected: pl.DataFrame, provenance: Mapping[str, Any], config: Mapping[str, Any]
+) -> str:
+    facts = []
+    if {*RUN} <= {*selected.columns} and selected.height:
+        names = ", ".join(selected["dataset"].unique(maintain_order=True))
+        methods, seeds = selected["method"].n_unique(), selected["seed"].n_unique()
+        runs = selected.select(RUN).n_unique()
+        facts = [names, _count(methods, "method"), _count(seeds, "seed"), _count(runs, "run")]
+    facts += [str(provenance["started"])] if provenance.get("started") else []
+    meta = f'<p class="meta">{escape(" · ".join(facts)) or "jaxpu"}</p>'
+    texts = [text for text in str(config.get("description") or "").split("\n\n") if text.strip()]
+    paragraphs = "".join(f"<p>{escape(text)}</p>\n" for text in texts)
+    return f"<header>\n{meta}\n<h1>{escape(title)}</h1>\n{paragraphs}</header>"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def _answer(selected: pl.DataFrame, verdicts: pl.DataFrame, rules: Sequence[str]) -> str:
+    items = [
+        f"<li><b>{escape(label)}</b> {' '.join(map(pill, words))}<br>{'<br>'.join(map(escape, lines))}</li>\n"
+        for label, words, lines in answers(verdicts, rules)
+    ]
+    listed = f'<ul class="methods">\n{"".join(items)}</ul>' if items else ""
+    told = f'<p class="answer">{escape(headline(selected, rules))}</p>\n'
+    return section("answer", "Did it collapse?", told + listed)
+
+
+def _results(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]) -> str:
+    """The table for two selection rules, a body for each, and for the other rules one to unfold."""
+    bodies = []
+    for heading, lines in sections(summary, verdicts, config):
+        head = f'<tr><th class="rule" colspan="6" scope="rowgroup">{escape(heading)}</th></tr>\n'
+        bodies.append(f"<tbody>\n{head}{''.join(map(_row, lines))}</tbody>\n")
+    if not bodies:
+        return f'<p class="quiet">{escape(NO_TABLE)}</p>'
+    more = fold("The same for other selection rules", _table(bodies[2:])) if bodies[2:] else ""
+    return f'<p class="quiet">{escape(NOTE)}</p>\n{_table(bodies[:2])}{more}'
+
+
+def _table(bodies: Sequence[str]) -> str:
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS)
+    inner = f"<thead><tr>{heads}</tr></thead>\n{''.join(bodies)}"
+    return f'<div class="scroll"><table class="results">\n{inner}</table></div>\n'
+
+
+def _row(line: Line) -> str:
+    look = ' class="low"' if line.any_below else ""
+    return (
+        f'<tr><th scope="row">{escape(line.label)}</th><td>{escape(line.median)}</td>'
+        f"<td>{escape(line.mean)}</td><td{look}>{escape(line.below)}</td><td>{escape(line.auc)}</td>"
+        f"<td>{pill(line.verdict)}</td></tr>\n"
+    )
+
+
+def _figure(picture: Picture) -> str:
+    """A figure as an inline image with its caption; SVG unless that is large."""
+    if picture.figure is None:
+        return f'<p class="quiet">{escape(picture.caption)}</p>\n'
+    image, kind = picture.svg, "svg+xml"
+    if len(image) > SVG_LIMIT:
+        image, kind = render(picture.figure, "png"), "png"
+    source = f"data:image/{kind};base64,{base64.b64encode(image).decode()}"
+    return (
+        f'<figure id="{picture.name}"><img src="{source}" alt="{escape(picture.alt)}">\n'
+        f"<figcaption>{escape(picture.caption)}</figcaption></figure>\n"
+    )

@@ -1,0 +1,55 @@
+"""A report on disk."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from jaxpu.plots import render
+from jaxpu.report.page import SVG_LIMIT, html
+from jaxpu.report.pictures import Picture, pictures
+from jaxpu.report.tables import report_rules, table_markdown
+from jaxpu.results import atomic_write, write_text
+
+
+def write(
+    folder: Path,
+    runs: pl.DataFrame,
+    selected: pl.DataFrame,
+    summary: pl.DataFrame,
+    verdicts: pl.DataFrame,
+    provenance: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> Path:
+    """Write ``table.md``, ``figures/`` and ``report.html`` into a results folder, each file atomically.
+
+    Figures are written as PNG, and as SVG where that is small; those of an earlier report that no longer
+    apply are removed. The arguments are those of ``html``.
+
+    Returns:
+        The path of the page.
+    """
+    rules = report_rules(selected, config)
+    drawn = pictures(runs, selected, verdicts, rules)
+    for picture in drawn:
+        _write_figure(folder / "figures", picture)
+    write_text(folder / "table.md", table_markdown(summary, verdicts, config))
+    page = folder / "report.html"
+    write_text(page, html(runs, selected, summary, verdicts, provenance, config, drawn=drawn))
+    return page
+
+
+def _write_figure(folder: Path, picture: Picture) -> None:
+    """Write the files of one figure, or remove them if there is no figure any more."""
+    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
+    if picture.figure is None:
+        png.unlink(missing_ok=True)
+        svg.unlink(missing_ok=True)
+        return
+    image = render(picture.figure, "png")
+    atomic_write(png, lambda path: path.write_bytes(image))
+    if len(picture.svg) <= SVG_LIMIT:
+        atomic_write(svg, lambda path: path.write_bytes(picture.svg))
+    else:
+        svg.unlink(missing_ok=True)

@@ -1,0 +1,170 @@
+"""From recorded trajectories to answers: which epoch each rule keeps, what it scores there, and the verdicts.
+
+    runs (a row a run and epoch) -> selected (a row a run and rule) -> summary and verdicts (a row a method)
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from jaxpu import collapse, stats
+from jaxpu.config import Cell, Experiment, expand
+from jaxpu.selection import RULES, replay, watched_column
+
+COLLAPSED_F1 = 0.1
+"""F1 below which a selected run counts as collapsed, in the sense of seed 000."""
+
+IDENTITY = ("dataset", "method", "cell", "selection")
+
+# Metrics of the summary, in its order: column of `selected` -> name in the summary.
+SUMMARISED = {
+    "f1": "f1",
+    "test_oracle_accuracy": "accuracy",
+    "test_oracle_precision": "precision",
+    "test_oracle_recall": "recall",
+    "test_oracle_auc": "auc",
+    "test_oracle_ap": "ap",
+    "test_oracle_f1_best": "f1_best",
+    "test_oracle_f1_quantile": "f1_quantile",
+    "test_oracle_ece": "ece",
+    "test_oracle_brier": "brier",
+    "test_oracle_log_loss": "log_loss",
+    "test_predicted_positive": "predicted_positive",
+    "regret": "regret",
+    "epoch": "epoch",
+    "epochs_run": "epochs_run",
+}
+
+
+class Tables(NamedTuple):
+    """All tables of one experiment; see :func:`tables`."""
+
+    selected: pl.DataFrame
+    summary: pl.DataFrame
+    verdicts: pl.DataFrame
+
+
+def tables(runs: pl.DataFrame, experiment: Experiment) -> Tables:
+    """Replay every selection rule on every run, and summarise over seeds.
+
+    Args:
+        runs: recorded rows. experiment: whose rules and methods apply.
+
+    Returns:
+        ``selected``: one row a run and rule, with the epoch kept, the F1 that the rule reports, its regret
+        against the best epoch of the run, the test metrics there and the verdict with its explanation.
+        ``summary``: dataset, method, cell, selection, metric, n, mean, median, sd, ci_low, ci_high (95 % BCa
+        bootstrap of the mean; Wilson for the share of runs with F1 below 0.1), iqm, median_ci_low,
+        median_ci_high, count. ``verdicts``: one row a method and rule.
+    """
+    selected, diagnoses = _select(runs, experiment)
+    return Tables(selected, summarise(selected), _verdicts(selected, diagnoses))
+
+
+def _select(runs: pl.DataFrame, experiment: Experiment) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
+    cells = {(c.data.name, c.method_name, c.label): c for c in expand(experiment)}
+    rows: list[dict[str, Any]] = []
+    diagnoses: list[collapse.Diagnosis] = []
+    for run in runs.partition_by("run_id", maintain_order=True):
+        cell = cells[run["dataset"][0], run["method"][0], run["cell"][0]]
+        columns = {name: run[name].to_numpy() for name in run.columns if name.startswith(("test_", "val", "train_"))}
+        for rule in experiment.selection.rules:
+            row, diagnosis = _select_one(run.row(0, named=True), columns, cell, rule)
+            rows.append(row)
+            diagnoses.append(diagnosis)
+    return pl.DataFrame(rows, infer_schema_length=None), diagnoses
+
+
+def _select_one(
+    first: dict[str, Any], columns: dict[str, np.ndarray], cell: Cell, rule_name: str
+) -> tuple[dict[str, Any], collapse.Diagnosis]:
+    rule, watched = RULES[rule_name.partition("@")[0]], watched_column(rule_name)
+    settings = cell.selection
+    epochs = len(columns["train_loss"])
+    if watched is None:
+        kept, looked_at, defined = epochs - 1, epochs, True
+    else:
+        kept, looked_at, defined = replay(
+            columns[watched], sign=rule.sign, patience=settings.patience, min_delta=settings.min_delta
+        )
+    reported = columns[f"test_{rule.reported}"]
+    test = {name.removeprefix("test_"): v for name, v in columns.items() if name.startswith("test_")}
+    test |= {"oracle_f1_decision": reported, "loss": columns["train_loss"]}
+    driver = columns["train_target"] if cell.method.mixup else None
+    diagnosis = collapse.diagnose_run(test, kept, driver=driver)
+    row = {name: first[name] for name in ("dataset", "method", "cell", "seed")}
+    row |= {
+        "selection": rule_name,
+        "epoch": kept + 1,
+        "epochs_run": looked_at,
+        "rule_defined": defined,
+        "decision": cell.method.decision,
+        "f1": float(reported[kept]),
+        "regret": float(np.nanmax(reported) - reported[kept]),
+        "verdict": str(diagnosis.verdict),
+        "explanation": diagnosis.explanation,
+    }
+    row |= {name: float(v[kept]) for name, v in columns.items() if name.startswith("test_")}
+    return row, diagnosis
+
+
+def summarise(selected: pl.DataFrame) -> pl.DataFrame:
+    """The summary table of selected runs, in long form; see :func:`tables`."""
+    rows = []
+    for identity, group in selected.group_by(*IDENTITY, maintain_order=True):
+        head = dict(zip(IDENTITY, identity, strict=True))
+        for column, name in SUMMARISED.items():
+            rows.append(head | {"metric": name} | _moments(group[column].cast(pl.Float64).to_numpy()))
+        rows.append(head | {"metric": f"f1_below_{COLLAPSED_F1}"} | _collapse(group["f1"].to_numpy()))
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _moments(values: np.ndarray) -> dict[str, float | int | None]:
+    known = values[np.isfinite(values)]
+    if not known.size:
+        return {"n": 0} | dict.fromkeys((*_NUMBERS, "count"))
+    interval, middle = stats.mean_interval(known), stats.median_interval(known)
+    numbers = {
+        "mean": known.mean(),
+        "median": np.median(known),
+        "sd": known.std(ddof=1) if known.size > 1 else np.nan,
+        "ci_low": interval.low,
+        "ci_high": interval.high,
+        "iqm": stats.interquartile_mean(known),
+        "median_ci_low": middle.low,
+        "median_ci_high": middle.high,
+    }
+    return {"n": int(known.size)} | {k: float(v) for k, v in numbers.items()} | {"count": None}
+
+
+_NUMBERS = ("mean", "median", "sd", "ci_low", "ci_high", "iqm", "median_ci_low", "median_ci_high")
+
+
+def _collapse(f1: np.ndarray) -> dict[str, float | int | None]:
+    rate = collapse.collapse_rate(f1, COLLAPSED_F1)
+    empty = dict.fromkeys(_NUMBERS)
+    known = {"mean": rate.share, "ci_low": rate.interval.low, "ci_high": rate.interval.high}
+    return {"n": rate.n} | empty | known | {"count": rate.occurred}
+
+
+def _verdicts(selected: pl.DataFrame, diagnoses: Sequence[collapse.Diagnosis]) -> pl.DataFrame:
+    rows = []
+    indexed = selected.with_row_index("place")
+    for identity, group in indexed.group_by(*IDENTITY, maintain_order=True):
+        judged = collapse.judge_method([diagnoses[i] for i in group["place"]])
+        failing = judged.failing
+        rows.append(
+            dict(zip(IDENTITY, identity, strict=True))
+            | {
+                "verdict": str(judged.verdict),
+                "n": failing.n,
+                "failing": failing.occurred,
+                "rate": failing.share,
+                "ci_low": failing.interval.low,
+                "ci_high": failing.interval.high,
+                "sentence": judged.explanation,
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,37 @@
+"""Strict tests: eight virtual devices, no silent broadcasting of ranks, one compilation cache for all workers."""
+
+import os
+import tempfile
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+
+import jax
+import pytest
+from hypothesis import HealthCheck, settings
+
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# the same examples on every machine, and no verdict on how busy that machine is
+settings.register_profile(
+    "jaxpu", derandomize=True, deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("jaxpu")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # programs are compiled once per test session, not once per worker; a new folder a session keeps it honest
+    if not hasattr(config, "workerinput"):
+        os.environ["JAXPU_TEST_CACHE"] = tempfile.mkdtemp(prefix="jaxpu-tests-")
+    jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_TEST_CACHE"])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of full datasets, or a skip that says how to have it."""
+    folder = os.environ.get("JAXPU_DATA_DIR")
+    if not folder:
+        pytest.skip("JAXPU_DATA_DIR is not set: it names the folder of full datasets")
+    return Path(folder)

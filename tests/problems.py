@@ -1,0 +1,47 @@
+"""Small problems that several tests share: the same shapes everywhere, so that programs compile once."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from jaxpu import config, objective, train
+from jaxpu.config import Cell, Experiment
+from jaxpu.sweep import prepare, static_part, traced_part
+from jaxpu.sweep.prepare import dataset
+
+TINY = {
+    "name": "tiny",
+    "data": {"name": "gaussians", "options": {"n": 150, "d": 3, "separation": 3.0}, "c": 0.3, "validation": [0.2]},
+    "model": {"hidden": [8], "dropout": [0.2]},
+    "training": {"epochs": 4, "batch_size": 48, "lr": 1e-2},
+    "selection": {"rules": ["val_f1", "val_f1_rescue"], "default": "val_f1", "patience": 2},
+    "methods": ["vpudra_fixed"],
+    "seeds": 3,
+}
+
+
+def tiny(**changes) -> Experiment:
+    """The tiny experiment with dotted settings changed (dots written as double underscores)."""
+    raw = {key: dict(value) if isinstance(value, dict) else value for key, value in TINY.items()}
+    for path, value in changes.items():
+        config._put(raw, path.replace("__", "."), value)
+    return config.parse(raw)
+
+
+def first_cell(experiment: Experiment) -> Cell:
+    return config.expand(experiment)[0]
+
+
+def run_inputs(cell: Cell, seed: int = 0) -> tuple[jax.Array, train.Data, train.Config, objective.Hyper]:
+    """The arguments of ``train.train`` for one seed of a cell, as the sweep would give them."""
+    prepared = prepare(cell.data, seed)
+    source = dataset(cell.data.name, tuple(sorted(cell.data.options.items())))
+    data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, prepared.rows))
+    key = jax.random.fold_in(jax.random.key(0), seed)
+    return key, data, static_part(cell, prepared), traced_part(cell, prepared)
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def jitted_train(key, data, static, hyper):
+    return train.train(key, data, static, hyper)

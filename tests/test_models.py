@@ -1,0 +1,88 @@
+"""Networks: initialisation, shapes, dropout."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxpu import models
+from jaxpu.config import ModelConfig
+
+
+def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
+    model = models.build(ModelConfig(hidden=(64, 32), prior_bias=False), (25,))
+    params = model.init(jax.random.key(3), 0.3)
+    for name, fan_in in (("layer0", 25), ("layer1", 64), ("head", 32)):
+        bound = 1 / np.sqrt(fan_in)
+        drawn = np.concatenate([np.ravel(params[name]["kernel"]), np.ravel(params[name]["bias"])])
+        assert np.abs(drawn).max() <= bound
+        assert stats.kstest(drawn, "uniform", args=(-bound, 2 * bound)).pvalue > 1e-3
+    assert len(np.unique(np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(params)]))) > 3700
+
+
+def test_lecun_initialisation():
+    params = models.build(ModelConfig(hidden=(400,), init="lecun", prior_bias=False, dropout=()), (100,)).init(
+        jax.random.key(0), 0.3
+    )
+    assert np.std(params["layer0"]["kernel"]) == pytest.approx(0.1, rel=0.02)
+    assert not params["layer0"]["bias"].any()
+
+
+@pytest.mark.parametrize("init", ["torch", "lecun"])
+def test_an_untrained_network_with_the_prior_bias_predicts_about_the_prior(init):
+    model = models.build(ModelConfig(init=init), (57,))
+    params = model.init(jax.random.key(1), 0.2)
+    assert float(params["head"]["bias"][0]) == pytest.approx(np.log(0.2 / 0.8), abs=1e-6)
+    # untrained logits differ from it by the head's small weights only
+    p = jax.nn.sigmoid(model.apply(params, jnp.zeros((1, 57))))
+    assert float(p[0]) == pytest.approx(0.2, abs=0.05)
+
+
+def test_the_network_is_the_plain_formula():
+    model = models.build(ModelConfig(hidden=(5, 4), dropout=(0.5,)), (3,))
+    params = model.init(jax.random.key(0), 0.4)
+    x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
+    h = x
+    for layer in ("layer0", "layer1"):
+        h = np.maximum(h @ np.asarray(params[layer]["kernel"]) + np.asarray(params[layer]["bias"]), 0)
+    z = h @ np.asarray(params["head"]["kernel"]) + np.asarray(params["head"]["bias"])
+    np.testing.assert_allclose(model.apply(params, jnp.asarray(x)), z[:, 0], rtol=1e-5, atol=1e-6)
+    linear = models.build(ModelConfig(name="linear"), (3,))
+    w = linear.init(jax.random.key(0), 0.4)
+    assert set(w) == {"head"}
+    np.testing.assert_allclose(
+        linear.apply(w, jnp.asarray(x)), (x @ np.asarray(w["head"]["kernel"]) + np.asarray(w["head"]["bias"]))[:, 0], rtol=1e-5
+    )
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
+@pytest.mark.parametrize("rows", [200, 201])
+def test_dropout_keeps_the_right_share_independently_and_the_mean_exactly(rate, rows):
+    kept = np.asarray(models.dropout(jax.random.key(5), jnp.ones((rows, 300)), rate)) > 0
+    n = kept.size
+    sd = np.sqrt(rate * (1 - rate) / n)
+    assert abs(kept.mean() - (1 - rate)) < 4 * sd
+    # one random word decides two rows: they, neighbours, and other seeds must be independent all the same
+    half = (rows + 1) // 2
+    other = np.asarray(models.dropout(jax.random.key(6), jnp.ones((rows, 300)), rate)) > 0
+    pairs = [
+        (kept[: rows - half], kept[half:]),
+        (kept[:-1], kept[1:]),
+        (kept[:, :-1], kept[:, 1:]),
+        (kept, other),
+    ]
+    for a, b in pairs:
+        assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4 / np.sqrt(a.size)
+    scale = np.unique(np.asarray(models.dropout(jax.random.key(5), jnp.ones((rows, 300)), rate)))
+    keep_probability = round((1 - rate) * 2**16) / 2**16
+    np.testing.assert_allclose(scale, [0, 1 / keep_probability], rtol=1e-6)
+
+
+def test_dropout_is_off_without_a_key_and_differs_between_keys():
+    model = models.build(ModelConfig(hidden=(32,), dropout=(0.5,)), (3,))
+    params, x = model.init(jax.random.key(0), 0.5), jnp.ones((4, 3))
+    np.testing.assert_array_equal(model.apply(params, x), model.apply(params, x))
+    a, b = (model.apply(params, x, jax.random.key(i)) for i in (1, 2))
+    assert not np.allclose(a, b)
+    assert not np.allclose(a, model.apply(params, x))
