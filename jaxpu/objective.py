@@ -4,6 +4,8 @@ Which risk, surrogate and penalty is used are integers in :class:`Hyper`, resolv
 loop only the chosen branch runs, and methods that share shapes share one compiled program.
 """
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -134,12 +136,12 @@ def base_risk(
     prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
     margins = list(losses.SURROGATES.values())
 
-    def nonnegative() -> tuple[Scalar, Scalar]:
+    def nonnegative(z: Array) -> tuple[Scalar, Scalar]:
         terms = losses.nnpu_terms(
-            logits,
+            z,
             labeled,
             prior=prior,
-            surrogate=lambda z: lax.switch(hyper.surrogate, margins, z),
+            surrogate=lambda margin: lax.switch(hyper.surrogate, margins, margin),
             variant="reversal",
             beta=hyper.beta,
             gamma=hyper.gamma,
@@ -149,24 +151,37 @@ def base_risk(
         value = lax.stop_gradient(terms.value) + objective - lax.stop_gradient(objective)
         return value, terms.clipped.astype(value.dtype)
 
-    def plain(value: Scalar) -> tuple[Scalar, Scalar]:
-        return value, jnp.zeros_like(value)
-
     classes = jnp.where(hyper.oracle > 0, labels, labeled)
-    risks = {
-        "supervised": lambda: plain(losses.pn(logits, classes, mask=mask)),
-        "nonnegative": nonnegative,
-        "pudra": lambda: plain(losses.pudra(logits, labeled, prior=prior, mask=mask)),
-        "pudra_softplus": lambda: plain(
-            losses.pudra(logits, labeled, prior=prior, activation="softplus", mask=mask)
-        ),
-        "pudra_naive": lambda: plain(losses.pudra_naive(logits, labeled, mask=mask)),
-        "variational": lambda: plain(losses.variational(logits, labeled, over="all", mask=mask)),
-        "variational_unlabeled": lambda: plain(
-            losses.variational(logits, labeled, over="unlabeled", mask=mask)
-        ),
+    softplus = functools.partial(losses.pudra, activation="softplus")
+    plain: dict[str, Callable[[Array], Scalar]] = {
+        "supervised": lambda z: losses.pn(z, classes, mask=mask),
+        "pudra": lambda z: losses.pudra(z, labeled, prior=prior, mask=mask),
+        "pudra_softplus": lambda z: softplus(z, labeled, prior=prior, mask=mask),
+        "pudra_naive": lambda z: losses.pudra_naive(z, labeled, mask=mask),
+        "variational": lambda z: losses.variational(z, labeled, over="all", mask=mask),
+        "variational_unlabeled": lambda z: losses.variational(z, labeled, over="unlabeled", mask=mask),
     }
-    return lax.switch(hyper.risk, [risks[name] for name in RISKS])
+    risks = {name: _never_clipped(risk) for name, risk in plain.items()} | {"nonnegative": nonnegative}
+    return _switch(hyper.risk, [risks[name] for name in RISKS], logits)
+
+
+def _never_clipped(risk: Callable[[Array], Scalar]) -> "Valued":
+    return lambda z: (risk(z), jnp.zeros((), jnp.float32))
+
+
+Valued = Callable[[Array], tuple[Scalar, Scalar]]
+
+
+def _switch(index: ScalarLike, functions: list[Valued], z: Array) -> tuple[Scalar, Scalar]:
+    """``functions[index](z)`` with its gradient in z computed inside the branch; (value, auxiliary).
+
+    Differentiating ``lax.switch`` itself would make every branch return the residuals of all others, most of
+    what there is to compile. Here the branch returns value and gradient, and the first-order term that is
+    added has the value 0 and that gradient. Second derivatives are lost.
+    """
+    branches = [jax.value_and_grad(function, has_aux=True) for function in functions]
+    (value, auxiliary), gradient = lax.switch(index, branches, lax.stop_gradient(z))
+    return value + jnp.vdot(gradient, z - lax.stop_gradient(z)), auxiliary
 
 
 def penalty(
@@ -189,7 +204,7 @@ def penalty(
     The mean runs over all unmasked rows, or the unlabelled ones among them (``mix_unlabeled_only``); over no
     row it is 0.
     """
-    log_p, log_p_mixed = jax.nn.log_sigmoid(logits), jax.nn.log_sigmoid(logits_mixed)
+    log_p = jax.nn.log_sigmoid(logits)
     log_mu = mixup.log_target(
         log_p,
         log_p[partner],
@@ -200,6 +215,13 @@ def penalty(
     )
     counts = mask * (1.0 - hyper.mix_unlabeled_only * labeled)
     total = jnp.maximum(counts.sum(), 1.0)
-    values = lax.switch(hyper.penalty, [mixup.PENALTIES[name] for name in PENALTIES[1:]], log_mu, log_p_mixed)
-    weight = hyper.weight * jnp.where(hyper.weight_by_lambda > 0, lam, 1.0)
-    return (counts * weight * values).sum() / total, (counts * jnp.exp(log_mu)).sum() / total
+    weight = counts * hyper.weight * jnp.where(hyper.weight_by_lambda > 0, lam, 1.0) / total
+
+    def weighted(name: str) -> Valued:
+        return lambda z: (
+            (weight * mixup.PENALTIES[name](log_mu, jax.nn.log_sigmoid(z))).sum(),
+            jnp.zeros(()),
+        )
+
+    value, _ = _switch(hyper.penalty, [weighted(name) for name in PENALTIES[1:]], logits_mixed)
+    return value, (counts * jnp.exp(log_mu)).sum() / total

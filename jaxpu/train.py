@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
-from jax.sharding import Sharding
+from jax.sharding import PartitionSpec, Sharding
 from jaxtyping import Float, Int
 
 from jaxpu import metrics, mixup, models, objective
@@ -87,7 +87,7 @@ class Config:
     stop: bool = False
     keep_best: str | None = None
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
-    row_sharding: Sharding | None = None
+    row_sharding: Sharding | PartitionSpec | None = None
 
 
 class ProbeInput(NamedTuple):
@@ -217,7 +217,7 @@ def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
 
 
 def _features(data: Data, rows: Array) -> Array:
-    return (data.x[rows] - data.mean) / data.sd
+    return (data.x[rows] - data.mean[None]) / data.sd[None]
 
 
 class _StepTerms(NamedTuple):

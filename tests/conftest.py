@@ -5,7 +5,11 @@ import tempfile
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+# level 0 halves compile time, which is most of the time of these tests, and changes no formula
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "")
+    + " --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+)
 
 import jax
 import pytest
@@ -24,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # programs are compiled once per test session, not once per worker; a new folder a session keeps it honest
     if not hasattr(config, "workerinput"):
         os.environ["JAXPU_TEST_CACHE"] = tempfile.mkdtemp(prefix="jaxpu-tests-")
+    os.environ["JAXPU_CACHE_DIR"] = os.environ["JAXPU_TEST_CACHE"]  # for the commands that tests start
     jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_TEST_CACHE"])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
 

@@ -146,6 +146,10 @@ def test_constant_predictors_are_never_a_good_run(logit, as_logits):
     assert "practically equal" in diagnosis.explanation
 
 
+def test_a_score_at_the_threshold_is_not_predicted_positive():
+    assert diagnose([0.5] * 4, [1, 1, 0, 0]).verdict == Verdict.ALL_NEGATIVE
+
+
 def test_verdicts_on_real_scores():
     logits, labels = gaussian_scores()
     centred = logits - 1.2
@@ -255,6 +259,9 @@ def test_cause_goes_before_symptom():
         Verdict.INVERTED,
         Verdict.ALL_POSITIVE,
     )
+    # Where nine of ten rows are positive, calling all but a handful positive has nearly the best F1.
+    mostly = {"prevalence": 0.9, "oracle_f1": 0.9479, "oracle_f1_best": 0.96, "predicted_positive": 0.999}
+    assert diagnose_epoch(HEALTHY | mostly).flags == (Verdict.THRESHOLD_SHIFT, Verdict.ALL_POSITIVE)
     # Without spread a ranking is rounding noise: neither its quality nor its direction counts.
     for auc in (0.0, 0.5, 0.95):
         flat = diagnose_epoch(DOWN | {"oracle_auc": auc, "score_sd": 1e-6})
@@ -457,6 +464,12 @@ def test_self_reinforcing_needs_a_driver_that_went_down_with_the_scores():
     )
 
 
+def test_a_drivers_reference_is_its_maximum_before_the_collapse():
+    assert diagnose_run(FALLING, -1, driver=[0.3, 0.4, 0.1, 0.9]).evidence["driver_reference"] == 0.4
+    still = FALLING | {"score_mean": np.full(4, 0.01)}  # scores that stand still move together with nothing
+    assert diagnose_run(still, -1, driver=[0.5, 0.4, 0.1, 0.02]).verdict == Verdict.ALL_NEGATIVE
+
+
 def test_a_starved_filter_is_self_reinforcing_against_its_reference():
     """Seed 001's high filter lets 1 % through from the first epoch to the last."""
     kept = [0.011, 0.010, 0.012, 0.010]
@@ -499,6 +512,7 @@ def test_diverged_by_scores():
     diagnosis = diagnose_run(trajectory(WEAK, WEAK, BROKEN), 1)
     assert diagnosis.flags == (Verdict.DIVERGED, Verdict.WEAK_RANKING)
     assert "NaN or infinite" in diagnosis.explanation
+    assert diagnose_run(trajectory(BROKEN, HEALTHY), 0).verdict == Verdict.DIVERGED
     rescued = diagnose_run(trajectory(HEALTHY, WEAK, BROKEN), 0)
     assert rescued.flags == (Verdict.HEALTHY, Verdict.DIVERGED)
     assert rescued.explanation.endswith("From epoch 3 to the end the run is collapsed.")
@@ -510,6 +524,9 @@ def test_failing_training_goes_before_failing_selection():
     driver = [0.3, 0.4, 0.4, 0.1, 0.01]
     diagnosis = diagnose_run(run, 0, driver=driver)
     assert diagnosis.flags[:2] == (Verdict.SELF_REINFORCING, Verdict.SELECTION_ARTEFACT)
+    exploding = run | {"loss": [1.0, 1.0, 1.0, 1.0, 1e6]}
+    assert diagnose_run(exploding, 0, driver=driver).flags[:2] == (Verdict.SELF_REINFORCING, Verdict.DIVERGED)
+    assert diagnose_run(exploding, 0).flags[:2] == (Verdict.DIVERGED, Verdict.SELECTION_ARTEFACT)
     healed = {name: np.append(column, HEALTHY[name]) for name, column in run.items()}
     assert diagnose_run(run, 0, driver=driver, longer=healed).verdict == Verdict.STOPPED_EARLY
 

@@ -73,8 +73,8 @@ def test_alphas_that_do_not_fit_the_shape_are_rejected():
 
 
 @pytest.mark.parametrize("epochs", [1, 8, 600])
-def test_schedules_equal_their_formulas(epochs, alpha=0.3):
-    time = np.arange(epochs) / max(epochs - 1, 1)
+def test_schedules_equal_their_formulas(epochs):
+    alpha, time = 0.3, np.arange(epochs) / max(epochs - 1, 1)
     expected = {
         "constant": np.full(epochs, alpha),
         "easy": alpha * 10 ** (1 - 2 * time),

@@ -79,7 +79,7 @@ def quantile_threshold(logits: Logits, *, prior: ScalarLike, mask: Mask | None =
 
     t is the midpoint of the k-th and the (k+1)-th score; if these are tied, t is their value and more than
     k rows pass. For k = 0 it is +inf (no row passes), for k = n it is −inf (all do), without rows NaN.
-    π n is rounded in the dtype of the scores, so a product within float32's precision of a half may go either way.
+    π n is computed in the dtype of the scores: one within rounding of a half may go either way.
 
     Args:
         logits: z, shape (n,).

@@ -5,8 +5,8 @@ from typing import NamedTuple, TypeAlias
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Num
+from numpy.typing import ArrayLike
 
 from jaxpu.types import Logits, Mask, Scalar
 

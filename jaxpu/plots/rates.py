@@ -1,6 +1,7 @@
 """How often each method fails, with intervals."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxpu.plots.frames import NothingToShow, finite, labelled, rule_name
-from jaxpu.plots.style import STYLE, WIDTH, headline, left_out, looks, wrapped
+from jaxpu.plots.style import STYLE, WIDTH, headline, left_out, looks, row_height, wrapped
 
 
 def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *, most: int = 24) -> Figure:
@@ -41,14 +42,15 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
     if data.is_empty():
         raise NothingToShow("No method has a failure rate under these selection rules.")
     rows, more = _highest(data, most)
+    labels = [wrapped(row, 34) for row in rows]
     with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 0.8 + len(rows) * (0.1 + 0.16 * len(rules))))
+        figure = Figure(figsize=(WIDTH, 0.8 + len(rows) * row_height(labels, 0.1 + 0.16 * len(rules))))
         axis = figure.subplots()
         for i, rule in enumerate(rules):
             offset = (i - (len(rules) - 1) / 2) * 0.8 / len(rules)
             _rule(axis, data.filter(pl.col("selection") == rule), rows, offset, looks(rules)[rule])
         axis.grid(visible=False, axis="y")
-        axis.set_yticks(range(len(rows)), [wrapped(row, 34) for row in rows])
+        axis.set_yticks(range(len(rows)), labels)
         highest = float(np.nanmax([*data["ci_high"], *data["rate"]]))
         axis.set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.012, min(1.1, 1.15 * highest + 0.05)))
         axis.xaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %" if share < 1.01 else "")
@@ -73,26 +75,13 @@ def _rule(axis: Axes, data: pl.DataFrame, rows: list[str], offset: float, look: 
     place = np.array([rows.index(label) for label in data["label"]]) + offset
     error = np.nan_to_num(np.maximum([rate - low, high - rate], 0))
     name = rule_name(data["selection"][0]) if data.height else None
+    size = 7 if marker == "X" else 5
     axis.errorbar(
-        rate,
-        place,
-        xerr=error,
-        fmt=marker,
-        color=colour,
-        markersize=7 if marker == "X" else 5,
-        linewidth=1.4,
-        label=name,
+        rate, place, xerr=error, fmt=marker, color=colour, markersize=size, linewidth=1.4, label=name
     )
+    beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": colour}
     for share, n, end, y in zip(rate, data["n"], rate + error[1], place, strict=True):
-        axis.annotate(
-            f"{round(share * n)}/{n}",
-            (end, y),
-            (5, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            color=colour,
-        )
+        axis.annotate(f"{round(share * n)}/{n}", (end, y), (5, 0), **beside)
 
 
 def _statement(data: pl.DataFrame) -> str:

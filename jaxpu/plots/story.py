@@ -13,6 +13,8 @@ from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, STYLE, WIDTH, colou
 from jaxpu.selection import RULES, watched_column
 
 RESCUE = "val_f1_rescue"
+ONE_CLASS = (0.0, 1.0)
+"""Shares predicted positive at which the legacy rescue steps in."""
 
 
 def artefact_run(selected: pl.DataFrame) -> dict[str, Any]:
@@ -109,9 +111,8 @@ def _got(axis: Axes, path: pl.DataFrame, rule: str, marks: dict[str, tuple[int, 
     for name, (epoch, column, colour) in marks.items():
         for value in path.filter(pl.col("epoch") == epoch)[column]:
             axis.plot(epoch, value, "o", color=colour, markersize=8, zorder=5)
-            _note(
-                axis, epoch, value, f"{name}: epoch {epoch}, test F1 {value:.2f}", colour, above=value < 0.5
-            )
+            text = f"{name}: epoch {epoch}, test F1 {value:.2f}"
+            _note(axis, epoch, value, text, colour, above=value < 0.5)
 
 
 def _f1(path: pl.DataFrame, split: str) -> dict[str, tuple[str, str]]:
@@ -125,7 +126,7 @@ def _rings(axis: Axes, path: pl.DataFrame, split: str) -> None:
     column, f1 = f"{split}_predicted_positive", f"{split}_oracle_f1_rescue"
     if column not in path.columns or f1 not in path.columns:
         return
-    rescued = path.filter(pl.col(column).is_in([0.0, 1.0]))
+    rescued = path.filter(pl.col(column).is_in(ONE_CLASS))
     look = {"facecolor": "none", "edgecolor": RED, "linewidth": 1.4}
     axis.scatter(rescued["epoch"], rescued[f1], 80, zorder=4, clip_on=False, label="rescued", **look)
     note = "ring: rescued, since\nall rows got one class" if rescued.height else "no epoch was rescued"

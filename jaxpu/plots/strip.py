@@ -19,7 +19,7 @@ from jaxpu.plots.frames import (
     rule_name,
     worst_rows,
 )
-from jaxpu.plots.style import BLUE, INK, QUIET, RED, STYLE, WIDTH, headline, left_out, wrapped
+from jaxpu.plots.style import BLUE, INK, QUIET, RED, STYLE, WIDTH, headline, left_out, row_height, wrapped
 from jaxpu.summary import COLLAPSED_F1
 
 GOLDEN = (5**0.5 - 1) / 2
@@ -51,13 +51,14 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
     finite(data, "f1")
     rules = [rule for rule in rules if rule in data["selection"]]
     rows, more = worst_rows(data, most)
+    labels = [wrapped(row, 34) for row in rows]
     with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 1.3 + 0.36 * len(rows)))
+        figure = Figure(figsize=(WIDTH, 1.3 + len(rows) * row_height(labels, 0.36)))
         panels = figure.subplots(1, len(rules), sharex=True, sharey=True, squeeze=False)[0]
         for panel, rule in zip(panels, rules, strict=True):
             _panel(panel, data.filter(pl.col("selection") == rule).sort("seed", maintain_order=True), rows)
         _titles(panels, [wrapped(f"selected by {rule_name(rule)}", 84 // len(rules)) for rule in rules])
-        panels[0].set_yticks(range(len(rows)), [wrapped(row, 30) for row in rows])
+        panels[0].set_yticks(range(len(rows)), labels)
         panels[0].set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.04, 1.04))
         figure.supxlabel("test F1 at the selected epoch" + left_out(more, "rows"))
         headline(figure, below_sentence(data, rules))

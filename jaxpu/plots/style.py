@@ -55,6 +55,11 @@ def wrapped(text: str, width: int) -> str:
     return "\n".join(textwrap.wrap(text, width, max_lines=3, placeholder=" …", break_on_hyphens=False))
 
 
+def row_height(labels: Sequence[str], least: float) -> float:
+    """Inches that a row needs so that its wrapped label does not run into the next."""
+    return max([least, *(0.1 + 0.16 * (label.count("\n") + 1) for label in labels)])
+
+
 def headline(figure: Figure, statement: str, legend: Mapping[str, Artist] | None = None) -> None:
     """Put the statement of a figure, and under it the names of its marks, above what is drawn so far.
 

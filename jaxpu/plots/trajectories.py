@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import RUN, finite, labelled, metric_name
-from jaxpu.plots.style import BLUE, RED, STYLE, WIDTH, headline, left_out, wrapped
+from jaxpu.plots.frames import RUN, NothingToShow, finite, labelled, metric_name
+from jaxpu.plots.style import BLUE, RED, STYLE, WIDTH, headline, left_out, row_height, wrapped
 
 LEVELS = {"low90": 0.05, "low50": 0.25, "median": 0.5, "high50": 0.75, "high90": 0.95}
 
@@ -35,7 +35,7 @@ def trajectories(
         most: the largest number of panels; the figure says how many are left out.
 
     Raises:
-        NothingToShow: no such column, or no finite value in it.
+        NothingToShow: no such column, or no finite value in it for these rows.
 
     >>> import polars as pl
     >>> runs = pl.DataFrame({"dataset": "spambase", "method": "vpu", "cell": "", "seed": [0, 0, 1, 1],
@@ -46,17 +46,20 @@ def trajectories(
     data = finite(labelled(runs, "seed", "epoch", metric), metric)
     everything = data["label"].unique(maintain_order=True).to_list()
     rows = [row for row in rows or everything if row in everything][:most]
+    if not rows:
+        raise NothingToShow(f"None of the rows to show has a value of {metric}.")
     shown = data.filter(pl.col("label").is_in(rows))
     marked = data.clear() if highlight is None else shown.join(highlight, on=RUN, how="semi")
     with rc_context(STYLE):
         columns = min(4, len(rows))
         lines = -(-len(rows) // columns)
-        figure = Figure(figsize=(WIDTH, 0.65 + 1.75 * lines))
+        titles = [wrapped(row, 96 // columns) for row in rows]
+        figure = Figure(figsize=(WIDTH, 0.65 + lines * (1.5 + row_height(titles, 0.25))))
         panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False).ravel()
-        for panel, row in zip(panels, rows, strict=False):
+        for panel, row, title in zip(panels, rows, titles, strict=False):
             own = pl.col("label") == row
             _panel(panel, data.filter(own), marked.filter(own), metric)
-            panel.set_title(wrapped(row, 96 // columns))
+            panel.set_title(title)
         _tidy(panels, len(rows), columns)
         figure.supylabel(metric_name(metric))
         figure.supxlabel("epoch" + left_out(len(everything) - len(rows), "panels"))
@@ -82,14 +85,8 @@ def _panel(axis: Axes, data: pl.DataFrame, marked: pl.DataFrame, metric: str) ->
         axis.fill_between(epochs, low, high, color=BLUE, alpha=alpha, linewidth=0, label=name)
     for run in marked.partition_by(RUN, maintain_order=True):
         run = run.sort("epoch")
-        axis.plot(
-            run["epoch"],
-            run[metric],
-            color=RED,
-            linewidth=0.9,
-            marker=dots,
-            label="run selected at F1 below 0.1",
-        )
+        name = "run selected at F1 below 0.1"
+        axis.plot(run["epoch"], run[metric], color=RED, linewidth=0.9, marker=dots, label=name)
     axis.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=(1, 2, 5, 10)))
     axis.text(0.98, 0.04, f"n = {n}", transform=axis.transAxes, ha="right", fontsize=8)
 
@@ -108,9 +105,8 @@ def _tidy(panels: np.ndarray, used: int, columns: int) -> None:
 def _statement(data: pl.DataFrame, metric: str) -> str:
     """Say where the median of each method ends: at its last recorded epoch."""
     last = data.filter(pl.col("epoch") == pl.col("epoch").max().over("label"))
-    ends = (
-        last.group_by("label", maintain_order=True).agg(pl.median(metric)).sort(metric, maintain_order=True)
-    )
+    ends = last.group_by("label", maintain_order=True).agg(pl.median(metric))
+    ends = ends.sort(metric, maintain_order=True)
     labels, values = ends["label"].to_list(), [f"{value:.2f}" for value in ends[metric]]
     start = f"The median {metric_name(metric)} ends"
     if values[0] == values[-1]:

@@ -70,7 +70,7 @@ def _other_findings(shown: pl.DataFrame) -> str:
     return text + (f" Other verdicts, counted over runs and rules: {', '.join(parts)}." if parts else "")
 
 
-def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 12) -> list[Answer]:
+def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 8) -> list[Answer]:
     """Answer for each row, those with failing runs first; all rows without share one answer.
 
     Args:

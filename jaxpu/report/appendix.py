@@ -32,6 +32,10 @@ def pill(verdict: str) -> str:
     return "–" if verdict == "–" else f'<span class="{look}">{escape(verdict_name(verdict))}</span>'
 
 
+def _quiet(sentence: str) -> str:
+    return f'<p class="quiet">{escape(sentence)}</p>\n'
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], look: str) -> str:
     """A table; the cells are HTML."""
     head = "".join(f'<th scope="col">{cell}</th>' for cell in heads)
@@ -50,20 +54,14 @@ def verdict_table(selected: pl.DataFrame, rules: Sequence[str]) -> str:
             for verdict, rule, n in shown.group_by("verdict", "selection").len().iter_rows()
         }
     given = sorted({verdict for verdict, _ in counts}, key=lambda word: ([*VERDICTS, word].index(word), word))
-    rows = [
-        [
-            pill(word),
-            escape(VERDICTS.get(word, UNKNOWN)),
-            *(str(counts.get((word, rule), 0)) for rule in rules),
-        ]
-        for word in given
-    ]
     heads = ["verdict", "meaning", *(f"runs, {escape(rule_name(rule))}" for rule in rules)]
+    rows = []
+    for word in given:
+        numbers = [str(counts.get((word, rule), 0)) for rule in rules]
+        rows.append([pill(word), escape(VERDICTS.get(word, UNKNOWN)), *numbers])
     others = [[pill(word), escape(text)] for word, text in VERDICTS.items() if word not in given]
-    table_given = table(heads, rows, "text") if rows else '<p class="quiet">No verdict was given yet.</p>\n'
-    return table_given + fold("Verdicts that no run has here", table(heads[:2], others, "text")) * bool(
-        others
-    )
+    first = table(heads, rows, "text") if rows else _quiet("No verdict was given yet.")
+    return first + (fold("Verdicts that no run has here", table(heads[:2], others, "text")) if others else "")
 
 
 def failing_runs(selected: pl.DataFrame, rules: Sequence[str]) -> str:
@@ -75,11 +73,11 @@ def failing_runs(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     fails = ~pl.col("verdict").is_in(["healthy", "transient"])
     failing = data.filter(pl.col("selection").is_in(list(rules)), fails).sort(F1, maintain_order=True)
     if failing.is_empty():
-        return '<p class="quiet">No run has a failing verdict under these rules.</p>\n'
+        return _quiet("No run has a failing verdict under these rules.")
     heads = ["method", "seed", "rule", "epoch", "F1", "AUC", "verdict", "why"]
     rows = [_failing_run(row) for row in failing.head(MOST_RUNS).iter_rows(named=True)]
     more = failing.height - len(rows)
-    note = f'<p class="quiet">{more} more are in selected.csv.</p>\n' if more else ""
+    note = _quiet(f"{more} more are in selected.csv.") if more else ""
     return fold(f"Failing runs, one by one ({failing.height})", table(heads, rows, "text") + note)
 
 
@@ -108,21 +106,12 @@ def repeat(provenance: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     """The command, where the numbers are from, and the whole configuration."""
     command = provenance.get("command")
     text = " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command or "")
-    first = (
-        f"<pre><code>{escape(text)}</code></pre>\n"
-        if text
-        else '<p class="quiet">The command was not recorded.</p>\n'
-    )
-    rows = [
-        [escape(str(key).replace("_", " ")), escape(_flat(value))]
-        for key, value in provenance.items()
-        if key != "command"
-    ]
-    origin = (
-        table(["provenance", ""], rows, "text")
-        if rows
-        else '<p class="quiet">No provenance was recorded.</p>\n'
-    )
+    first = f"<pre><code>{escape(text)}</code></pre>\n" if text else _quiet("The command was not recorded.")
+    facts = {
+        str(key).replace("_", " "): _flat(value) for key, value in provenance.items() if key != "command"
+    }
+    rows = [[escape(key), escape(value)] for key, value in facts.items()]
+    origin = table(["provenance", ""], rows, "text") if rows else _quiet("No provenance was recorded.")
     plain = json.loads(json.dumps(dict(config), default=str))
     whole = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=100)
     return first + origin + fold("The whole configuration", f"<pre><code>{escape(whole)}</code></pre>")

@@ -18,6 +18,11 @@ from jaxpu.report.tables import HEADS, NO_TABLE, NOTE, Line, report_rules, secti
 SVG_LIMIT = 400_000
 """Bytes; a figure with more marks than that is embedded as PNG."""
 
+LONG_TABLE = 20
+"""Rows a selection rule; longer tables are folded, so that the figures are not out of sight."""
+
+MOST_ROWS = 200
+
 
 def html(
     runs: pl.DataFrame,
@@ -52,7 +57,7 @@ def html(
         figures["trajectories_auc"] + figures["trajectories_positive"],
     )
     told = any(picture.figure for picture in drawn if picture.name == "selection_story")
-    story = "A run that looks collapsed and is not" if told else "Selection artefacts"
+    story = "How selection misleads: one run" if told else "Selection artefacts"
     title = str(config.get("name") or "jaxpu report")
     parts = [
         _header(title, selected, provenance, config),
@@ -113,15 +118,24 @@ def _answer(selected: pl.DataFrame, verdicts: pl.DataFrame, rules: Sequence[str]
 
 
 def _results(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]) -> str:
-    """The table for two selection rules, a body for each, and for the other rules one to unfold."""
-    bodies = []
-    for heading, lines in sections(summary, verdicts, config):
-        head = f'<tr><th class="rule" colspan="6" scope="rowgroup">{escape(heading)}</th></tr>\n'
-        bodies.append(f"<tbody>\n{head}{''.join(map(_row, lines))}</tbody>\n")
-    if not bodies:
+    """The table for two selection rules, a body for each; other rules, and long tables, are to unfold."""
+    found = sections(summary, verdicts, config)
+    if not found:
         return f'<p class="quiet">{escape(NO_TABLE)}</p>'
-    more = fold("The same for other selection rules", _table(bodies[2:])) if bodies[2:] else ""
-    return f'<p class="quiet">{escape(NOTE)}</p>\n{_table(bodies[:2])}{more}'
+    bodies = [_body(heading, lines) for heading, lines in found]
+    most = max(len(lines) for _, lines in found)
+    open_bodies = 2 if most <= LONG_TABLE else 0
+    first = _table(bodies[:open_bodies]) if open_bodies else ""
+    name = "The same for other selection rules" if open_bodies else f"The table, {most} rows a selection rule"
+    rest = fold(name, _table(bodies[open_bodies:])) if bodies[open_bodies:] else ""
+    return f'<p class="quiet">{escape(NOTE)}</p>\n{first}{rest}'
+
+
+def _body(heading: str, lines: Sequence[Line]) -> str:
+    head = f'<tr><th class="rule" colspan="6" scope="rowgroup">{escape(heading)}</th></tr>\n'
+    more = len(lines) - MOST_ROWS
+    tail = f'<tr><td colspan="6">{more} more rows are in table.md.</td></tr>\n' if more > 0 else ""
+    return f"<tbody>\n{head}{''.join(map(_row, lines[:MOST_ROWS]))}{tail}</tbody>\n"
 
 
 def _table(bodies: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The figures of a report, each with what a reader should see in it, its n and its intervals."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 from matplotlib.figure import Figure
@@ -16,6 +16,7 @@ from jaxpu.plots import (
     trajectories,
 )
 from jaxpu.plots.frames import BELOW, ROW, RUN, f1_column, labelled, rule_name, worst_rows
+from jaxpu.plots.story import ONE_CLASS, RESCUE
 from jaxpu.stats import wilson
 from jaxpu.summary import COLLAPSED_F1
 
@@ -44,9 +45,7 @@ def pictures(
         rules: the selection rules to show, the report's default first.
     """
     n = _seeds(selected)
-    story = (
-        "Line charts over the epochs of one run: what the rule saw, the share predicted positive, test F1."
-    )
+    story = "Line charts over the epochs of one run: what the rule saw, the share predicted positive, F1."
     strip = "Strip plot of the test F1 of every run, one row a method, one panel a selection rule."
     rates = "Share of runs with a failing verdict for each method and selection rule, with intervals."
     return [
@@ -54,7 +53,7 @@ def pictures(
             "selection_story",
             lambda: selection_story(runs, selected),
             story,
-            lambda: _story_caption(selected),
+            lambda: _story_caption(runs, selected),
         ),
         _picture(
             "final_f1",
@@ -81,10 +80,9 @@ def _over_training(runs: pl.DataFrame, selected: pl.DataFrame, rules: Sequence[s
         f"n = {n} seeds a panel; the bands hold the middle 50 % and 90 % of the seeds, the spread of runs "
         "and not an interval of the median."
     )
+    f1 = f1_column(runs, "val_f1")
     metrics = {
-        f1_column(
-            runs, "val_f1"
-        ): "Red lines are the runs that a rule shown selects at F1 below 0.1: do they stay down or recover?",
+        f1: "Red lines are the runs that a rule shown selects at F1 below 0.1: do they stay down or recover?",
         "test_oracle_auc": "AUC judges the ranking without a threshold. Where it is high and F1 low, the "
         "threshold is at fault, not the ranking.",
         "test_predicted_positive": "A collapse to one class shows as a line at 0 or at 1.",
@@ -111,9 +109,8 @@ def _picture(name: str, draw: Callable[[], Figure], kind: str, caption: Callable
         figure = draw()
     except NothingToShow as reason:
         return Picture(name, None, b"", "", str(reason))
-    return Picture(
-        name, figure, render(figure), f"{figure.get_suptitle()}. {kind}".replace("\n", " "), caption()
-    )
+    alt = f"{figure.get_suptitle()}. {kind}".replace("\n", " ")
+    return Picture(name, figure, render(figure), alt, caption())
 
 
 def _seeds(selected: pl.DataFrame) -> str:
@@ -124,17 +121,17 @@ def _seeds(selected: pl.DataFrame) -> str:
     return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
 
 
-def _story_caption(selected: pl.DataFrame) -> str:
+def _story_caption(runs: pl.DataFrame, selected: pl.DataFrame) -> str:
     """What to see in the story, and how many such runs there are."""
     run = artefact_run(selected)
     same_rule = selected.filter(pl.col("selection") == run["selection"])
     artefacts = same_rule.filter(pl.col("verdict") == "selection_artefact").height
-    rank = (
-        "the only selection artefact" if artefacts == 1 else f"the worst of {artefacts} selection artefacts"
+    rank = f"the worst of {artefacts} selection artefacts" if artefacts > 1 else "the only selection artefact"
+    count = (
+        f"This is one run (n = 1, so without an interval), {rank} among {same_rule.height} runs under "
+        f"{rule_name(run['selection'])}."
     )
-    count = f"This is one run (n = 1, so without an interval), {rank} among {same_rule.height} runs under "
-    count += f"{rule_name(run['selection'])}."
-    if run["selection"] != "val_f1_rescue":
+    if not _rescued(runs, run):
         return f"The rule likes an epoch whose test F1 is poor, though a later epoch is healthy. {count}"
     return (
         "At ringed epochs all rows of the split fell into one class; the rescue then moved the threshold, "
@@ -142,6 +139,15 @@ def _story_caption(selected: pl.DataFrame) -> str:
         "epoch lie above 0.5, so that nothing is rescued there, and F1 shows what the predictions are "
         f"worth. {count}"
     )
+
+
+def _rescued(runs: pl.DataFrame, run: Mapping[str, Any]) -> bool:
+    """Whether the rescue changed validation and not test at the epoch that the legacy rule selected."""
+    columns = ("val_predicted_positive", "test_predicted_positive")
+    if run["selection"] != RESCUE or not {*columns} <= {*runs.columns}:
+        return False
+    shares = runs.filter(*(pl.col(name) == run[name] for name in (*RUN, "epoch"))).select(columns)
+    return shares.height == 1 and shares.row(0)[0] in ONE_CLASS and 0 < shares.row(0)[1] < 0.5
 
 
 def _strip_caption(selected: pl.DataFrame, rules: Sequence[str], n: str) -> str:

@@ -112,6 +112,11 @@ def _words(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
     }
 
 
+def _default(config: Mapping[str, Any]) -> str | None:
+    selection = config.get("selection")
+    return selection.get("default") if isinstance(selection, Mapping) else None
+
+
 def report_rules(frame: pl.DataFrame, config: Mapping[str, Any]) -> list[str]:
     """The selection rules that a report shows, of those in the frame: the experiment's default first.
 
@@ -121,24 +126,26 @@ def report_rules(frame: pl.DataFrame, config: Mapping[str, Any]) -> list[str]:
     """
     if "selection" not in frame.columns:
         return []
-    selection = config.get("selection")
-    default = selection.get("default") if isinstance(selection, Mapping) else None
-    return shown_rules(frame["selection"].unique(maintain_order=True).to_list(), default)
+    return shown_rules(frame["selection"].unique(maintain_order=True).to_list(), _default(config))
 
 
 def sections(
     summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]
 ) -> list[tuple[str, list[Line]]]:
     """(heading, rows) for each rule that a report shows; empty when nothing was recorded."""
-    rules = report_rules(summary, config)
-    found = [(rule, table_lines(summary, verdicts, rule)) for rule in rules if summary.height]
-    return [(f"Selected by {rule_name(rule)}{_needs(rule)}, {seeds(lines)}", lines) for rule, lines in found]
+    found = []
+    for rule in report_rules(summary, config):
+        lines = table_lines(summary, verdicts, rule)
+        remarks = _needs(rule) + (["the default here"] if rule == _default(config) else [])
+        remark = f" ({', '.join(remarks)})" if remarks else ""
+        found.append((f"Selected by {rule_name(rule)}{remark}, {seeds(lines)}", lines))
+    return found
 
 
-def _needs(rule: str) -> str:
+def _needs(rule: str) -> list[str]:
     """Whether a rule can be used where true labels are not known."""
     known = RULES.get(rule.partition("@")[0])
-    return "" if known is None else " (label-free)" if known.label_free else " (needs true labels)"
+    return [] if known is None else ["label-free" if known.label_free else "needs true labels"]
 
 
 def seeds(lines: Sequence[Line]) -> str:
@@ -176,18 +183,25 @@ def table_rich(
     """The table for a terminal of 100 columns; arguments as in ``table_markdown``."""
     grid = Table.grid()
     for heading, lines in sections(summary, verdicts, config or {}):
-        table = Table(title=escape(heading), title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for head, width in zip(HEADS, (22, 6, 20, 18, 5, 22), strict=True):
-            if head in ("method", "verdict"):
-                table.add_column(head, max_width=width, overflow="fold")
-            else:
-                table.add_column(head.replace(" interval", ""), min_width=width, justify="right")
+        table = Table(
+            title=escape(heading),
+            title_justify="left",
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            padding=(0, 1, 0, 0),
+            pad_edge=False,
+        )
+        for head in HEADS:
+            words = head in ("method", "verdict")  # fold where the terminal is narrow; numbers stay whole
+            name = head.replace(" interval", "").replace("median ", "median\n")
+            table.add_column(name, no_wrap=not words, overflow="fold", justify="left" if words else "right")
         for line in lines:
             look = "" if line.verdict in ("healthy", "–") else "bold"
             below = Text(line.below, style="bold" if line.any_below else "")
             cells = (Text(line.label), line.median, Text(line.mean), below, line.auc)
             table.add_row(*cells, Text(line.verdict, style=look))
         grid.add_row(table)
+        grid.add_row("")
     if not grid.row_count:
         grid.add_row(NO_TABLE)
     return grid

@@ -2,19 +2,22 @@
 
 from collections.abc import Sequence
 
+from jaxpu.collapse import Thresholds
 from jaxpu.plots.frames import rule_name
 from jaxpu.selection import RULES
 from jaxpu.summary import COLLAPSED_F1
 
+GOOD_AUC = Thresholds().good_auc
+
 VERDICTS = {
-    "healthy": "The ranking is good (AUC at least 0.7) and the threshold makes use of it.",
+    "healthy": f"The ranking is good (AUC at least {GOOD_AUC:g}) and the threshold makes use of it.",
     "selection_artefact": "The selected epoch is not healthy, but a later epoch of the same run is healthy. "
     "Training did not collapse; the rule that picked the epoch was misled.",
     "threshold_shift": "The ranking is good, but the threshold cuts it badly: F1 is far below what another "
     "threshold would give, or no better than always answering positive.",
     "all_negative": "Next to no row is predicted positive, and the ranking is not good either.",
     "all_positive": "Next to no row is predicted negative, and the ranking is not good either.",
-    "weak_ranking": "The scores hardly tell positives from negatives (AUC below 0.7).",
+    "weak_ranking": f"The scores hardly tell positives from negatives (AUC below {GOOD_AUC:g}).",
     "constant": "All rows get practically the same score, so there is nothing to rank by.",
     "inverted": "The ranking is upside down (AUC near 0): positives score below negatives.",
     "transient": "The run collapsed for a while during training and is healthy at its end.",

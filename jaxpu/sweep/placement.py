@@ -23,6 +23,9 @@ from jaxpu.objective import Hyper
 from jaxpu.sweep.prepare import Rows
 
 
+Segment = tuple[train.State, train.History, Array]
+
+
 class Slots(NamedTuple):
     """The inputs of the runs of one program, stacked: seeds (r,), row numbers (r, ...), numbers (r,)."""
 
@@ -96,29 +99,30 @@ def _fitting(static: train.Config, shape: tuple[int, ...], rows: int, mesh: Mesh
 
 
 class Program:
-    """One compiled segment for one group of runs: (shared arrays, slots, states) -> (states, history)."""
+    """One compiled segment for one group of runs: (x, y, slots, states) -> (states, history, finished)."""
 
     def __init__(self, placement: Placement, static: train.Config, epochs: int):
         self.placement = placement
         mesh = placement.mesh
         if mesh.shape["batch"] > 1:
-            static = dataclasses.replace(static, row_sharding=NamedSharding(mesh, PartitionSpec("batch")))
+            static = dataclasses.replace(static, row_sharding=PartitionSpec("batch"))
         self._static, self._epochs = static, epochs
         self.by_run = NamedSharding(mesh, PartitionSpec("run"))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
         self._run: Callable[..., Any] | None = None
         self.compile_seconds = 0.0
 
-    def _segment(self, x: Array, y: Array, slots: Slots, states: train.State) -> tuple[train.State, train.History]:
+    def _segment(self, x: Array, y: Array, slots: Slots, states: train.State) -> Segment:
         """Advance every slot: a slot at epoch 0 is initialised first, a finished one costs nothing."""
 
-        def one(slot: tuple[Slots, train.State]) -> tuple[train.State, train.History]:
+        def one(slot: tuple[Slots, train.State]) -> Segment:
             (seed, rows, hyper), state = slot
             key = jax.random.fold_in(jax.random.key(0), seed)
             data = train.Data(x, y, *rows)
             start = functools.partial(train.init, key, data, self._static, hyper)
             state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)
-            return train.advance(key, state, data, self._static, hyper, self._epochs)
+            state, history = train.advance(key, state, data, self._static, hyper, self._epochs)
+            return state, history, train.finished(state, self._static)
 
         # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
         chunk = self.placement.chunk if self.placement.chunk > 1 else None
@@ -134,14 +138,14 @@ class Program:
             self._segment,
             mesh=self.placement.mesh,
             in_specs=(PartitionSpec(), PartitionSpec(), spec, spec),
-            out_specs=(spec, spec),
+            out_specs=(spec, spec, spec),
             axis_names={"run"},
             check_vma=False,
         )
         self._run = jax.jit(sharded, donate_argnums=3).lower(x, y, slots, states).compile()
         self.compile_seconds = time.perf_counter() - began
 
-    def __call__(self, x: Array, y: Array, slots: Slots, states: train.State) -> tuple[train.State, train.History]:
+    def __call__(self, x: Array, y: Array, slots: Slots, states: train.State) -> Segment:
         """Run one segment; ``states`` is given up."""
         self.compile(x, y, slots, states)
         assert self._run is not None

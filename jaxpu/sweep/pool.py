@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 
-from jaxpu import results, train
+from jaxpu import results
 from jaxpu.config import digest
 from jaxpu.objective import Hyper
 from jaxpu.sweep import checkpoint
@@ -95,7 +95,7 @@ class Pool:
         """
         states = self._put(self._fill(self._states, waiting))
         while any(slot.run for slot in self.slots):
-            states, history = self.program(self._x, self._y, self._stack(), states)
+            states, history, over = self.program(self._x, self._y, self._stack(), states)
             columns = {name: np.asarray(values) for name, values in history.items()}
             before = self._epochs()
             for place, slot in enumerate(self.slots):
@@ -103,7 +103,7 @@ class Pool:
                     slot.append({name: values[place] for name, values in columns.items()})
             epochs = self._epochs() - before
             host = jax.tree.map(np.array, states)
-            finished = self._write_finished(host)
+            finished = self._write_finished(np.asarray(over))
             host = self._fill(host, waiting)
             checkpoint.save(
                 self._state_file,
@@ -145,8 +145,7 @@ class Pool:
     def _put(self, tree: Any) -> Any:
         return jax.device_put(tree, self.program.by_run)
 
-    def _write_finished(self, host: Any) -> int:
-        over = np.asarray(jax.vmap(lambda s: train.finished(s, self.group.config))(host))
+    def _write_finished(self, over: np.ndarray) -> int:
         done = [place for place, slot in enumerate(self.slots) if slot.run and over[place]]
         if not done:
             return 0

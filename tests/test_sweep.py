@@ -1,0 +1,241 @@
+"""Sweeps: every placement gives the same runs, one compilation a group, and nothing finished is lost."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from problems import first_cell, jitted_train, run_inputs, tiny
+
+from jaxpu import config, results, sweep, train
+from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.sweep import groups_of, prepare, resolve, runs_of
+
+RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "val_oracle_f1_rescue", "train_p_labeled")
+
+
+def numbers(runs: pl.DataFrame, seed: int) -> np.ndarray:
+    return runs.filter(pl.col("seed") == seed).select(RECORDED).to_numpy()
+
+
+@pytest.fixture(scope="module")
+def among_64(tmp_path_factory):
+    """64 seeds, one after the other on one device: what every other placement is compared with."""
+    experiment = tiny(seeds=64, placement__devices=1, placement__kind="map", selection__stop=False)
+    return sweep.run(experiment, tmp_path_factory.mktemp("map")).runs
+
+
+@pytest.mark.parametrize(
+    "placement",
+    [
+        {"kind": "vmap", "devices": 1, "part": 64},
+        {"kind": "map", "devices": 2, "segment": 2},
+        {"kind": "chunk", "chunk": 4, "devices": 8, "part": 64},
+        {"kind": "vmap", "devices": 2, "row_devices": 2},
+    ],
+    ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),
+)
+def test_a_run_does_not_depend_on_where_it_runs_or_beside_what(placement, among_64, tmp_path):
+    seeds = 64 if placement.get("part") else 6
+    experiment = tiny(seeds=seeds, selection__stop=False, placement=placement)
+    outcome = sweep.run(experiment, tmp_path)
+    mesh = outcome.provenance["placement"][0]["mesh"]
+    assert mesh == {"run": placement["devices"], "batch": placement.get("row_devices", 1)}
+    for seed in range(seeds):
+        np.testing.assert_allclose(numbers(outcome.runs, seed), numbers(among_64, seed), rtol=2e-4, atol=2e-5)
+
+
+def test_a_seed_alone_is_the_same_seed_among_64(among_64):
+    cell = first_cell(tiny(selection__stop=False))
+    for seed in (0, 17, 63):
+        run = jitted_train(*run_inputs(cell, seed))
+        alone = np.stack([run.history[name] for name in RECORDED], axis=1)
+        np.testing.assert_allclose(alone, numbers(among_64, seed), rtol=2e-4, atol=2e-5)
+
+
+def test_one_compilation_a_group_whatever_the_numbers(tmp_path, monkeypatch):
+    traced = []
+    original = train.advance
+    monkeypatch.setattr(train, "advance", lambda *a: traced.append(1) or original(*a))
+    experiment = tiny(
+        methods=["vpudra_fixed", "vpudra_softlabel", "pudra", "nnpu"],
+        grid={"training.lr": [1e-2, 1e-3], "data.prior_scale": [1.0, 0.5], "method.floor": [0, 0.5]},
+        seeds=1,
+        training__epochs=2,
+    )
+    outcome = sweep.run(experiment, tmp_path)
+    assert len(runs_of(experiment)) == 32
+    assert outcome.runs["run_id"].n_unique() == 32
+    assert outcome.provenance["programs"] == len(groups_of(runs_of(experiment))) == 2  # with and without mixup
+    assert len(traced) == 2
+    losses = outcome.runs.filter(pl.col("epoch") == 2)
+    assert losses["train_loss"].n_unique() > 16, "traced numbers must matter"
+
+
+def test_finished_runs_are_kept_and_more_seeds_only_add(tmp_path):
+    first = sweep.run(tiny(seeds=2), tmp_path)
+    notes = []
+    more = sweep.run(tiny(seeds=3), tmp_path, watch=lambda p: notes.append(p.note))
+    assert more.provenance["epochs"] == more.runs.filter(pl.col("seed") == 2).height
+    assert any("2 of 3 runs are finished already" in note for note in notes)
+    assert_frame_equal(more.runs.filter(pl.col("seed") < 2), first.runs)
+    again = sweep.run(tiny(seeds=3), tmp_path)
+    assert again.provenance == more.provenance
+    assert_frame_equal(again.runs, more.runs)
+    fresh = sweep.run(tiny(seeds=3), tmp_path, fresh=True)
+    assert_frame_equal(fresh.runs, more.runs)
+    assert fresh.provenance["epochs"] == fresh.runs.height
+
+
+def test_a_folder_of_another_configuration_is_refused_untouched(tmp_path):
+    sweep.run(tiny(seeds=2), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    with pytest.raises(results.ResultsError, match=r"2 runs of another configuration.*--fresh"):
+        sweep.run(tiny(seeds=2, training__lr=0.5), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
+    with results.locked(tmp_path), pytest.raises(results.ResultsError, match="being written by another run"):
+        sweep.run(tiny(seeds=2), tmp_path)
+
+
+def test_truncated_failed_and_foreign_files_are_named_and_only_the_lost_is_redone(tmp_path):
+    whole = sweep.run(tiny(seeds=4), tmp_path / "a").runs
+    folder, parts = tmp_path / "b", tmp_path / "b" / "parts"
+    parts.mkdir(parents=True)
+    by_seed = {seed: whole.filter(pl.col("seed") == seed) for seed in range(4)}
+    by_seed[0].write_parquet(parts / "good.parquet")
+    by_seed[1].write_parquet(parts / "cut.parquet")
+    (parts / "cut.parquet").write_bytes((parts / "cut.parquet").read_bytes()[:-50])
+    by_seed[2].head(1).write_parquet(parts / "short.parquet")
+    results.mark_failed(folder, "x", [by_seed[3]["run_id"][0]], "RESOURCE_EXHAUSTED: out of memory")
+    (parts / "notes.txt").write_text("mine")
+    pl.DataFrame({"a": [1]}).write_parquet(parts / "other.parquet")
+    notes = []
+    redone = sweep.run(tiny(seeds=4), folder, watch=lambda p: notes.append(p.note))
+    text = "\n".join(notes)
+    for words in (
+        "cut.parquet is damaged or truncated",
+        "short.parquet: 1 incomplete runs are redone",
+        "1 runs had failed (RESOURCE_EXHAUSTED: out of memory); they are redone",
+        "parts/notes.txt is not a file of jaxpu; left alone",
+        "other.parquet is foreign (no column 'run_id'); left alone",
+        "1 of 4 runs are finished already and kept",
+    ):
+        assert words in text
+    assert_frame_equal(redone.runs, whole)
+    assert redone.provenance["epochs"] == whole.filter(pl.col("seed") > 0).height
+    assert (parts / "notes.txt").read_text() == "mine"
+    assert (parts / "other.parquet").exists()
+
+
+def test_a_program_that_fails_is_marked_and_the_other_groups_go_on(tmp_path, monkeypatch):
+    experiment = tiny(methods=["vpudra_fixed", "pudra"], seeds=1)
+    original = sweep.Program.__call__
+
+    def broken(self, *arguments):
+        if self._static.mixup:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: planted\nlong story")
+        return original(self, *arguments)
+
+    monkeypatch.setattr(sweep.Program, "__call__", broken)
+    outcome = sweep.run(experiment, tmp_path)
+    assert outcome.failures == ("1 runs failed: RESOURCE_EXHAUSTED: planted",)
+    assert outcome.runs["method"].unique().to_list() == ["pudra"]
+    [mark] = (tmp_path / "parts").glob("*.failed.json")
+    assert json.loads(mark.read_text())["error"] == "RESOURCE_EXHAUSTED: planted"
+    monkeypatch.undo()
+    healed = sweep.run(experiment, tmp_path)
+    assert healed.failures == ()
+    assert set(healed.runs["method"]) == {"pudra", "vpudra_fixed"}
+    assert not (tmp_path / "parts").exists()
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+import conftest
+from jaxpu import sweep
+from problems import tiny
+import jax
+jax.config.update("jax_compilation_cache_dir", {cache!r})
+print("ready", flush=True)
+sweep.run(tiny(seeds=8, training__epochs=8, placement__segment=1, placement__part=2, placement__devices=1), Path({out!r}))
+"""
+
+
+def test_a_sweep_killed_twenty_times_ends_with_the_same_file(tmp_path):
+    def start(out: Path) -> subprocess.Popen:
+        code = KILLED.format(tests=str(Path(__file__).parent), cache=os.environ["JAXPU_TEST_CACHE"], out=str(out))
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    assert start(undisturbed).wait() == 0
+    began = time.perf_counter()
+    assert start(tmp_path / "timed").wait() == 0
+    usual = time.perf_counter() - began
+    moments = random.Random(0)
+    kills = 0
+    while kills < 20:
+        process = start(killed)
+        time.sleep(moments.uniform(0, usual))
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        if (killed / "runs.parquet").exists():  # done before twenty kills: begin again, beside
+            assert_frame_equal(pl.read_parquet(killed / "runs.parquet"), pl.read_parquet(undisturbed / "runs.parquet"))
+            killed = tmp_path / f"killed{kills}"
+    assert start(killed).wait() == 0
+    assert (killed / "runs.parquet").read_bytes() == (undisturbed / "runs.parquet").read_bytes()
+    assert not (killed / "parts").exists()
+
+
+def test_placement_is_chosen_by_backend_and_can_be_overridden():
+    experiment = tiny(seeds=64)
+    static = groups_of(runs_of(experiment))[0].config
+
+    def placed(**asked):
+        return resolve(PlacementConfig(**asked), static, (3,), 200, 64)
+
+    assert (placed().kind, placed().chunk, placed().mesh.shape["run"]) == ("map", 1, 8)
+    assert placed(kind="vmap", devices=2).chunk == 32
+    assert placed(kind="chunk", chunk=5, devices=1).slots % 5 == 0
+    assert placed(kind="chunk", devices=1).chunk == 64  # small runs all fit
+    assert placed(devices=2, row_devices=4).mesh.devices.shape == (2, 4)
+    with pytest.raises(ConfigError, match="asks for 9 devices, there are 8"):
+        placed(devices=9)
+
+
+def test_preparation_is_the_protocol_of_the_seed():
+    experiment = config.parse({"data": {"validation": [0.01], "prior": "all"}})
+    prepared = prepare(experiment.data, 3)
+    assert (len(prepared.rows.val), len(prepared.rows.test)) == (37, 921)
+    assert prepared.n_labeled == 143
+    assert len(prepared.rows.train) == 3643 + 143
+    assert prepared.prior == pytest.approx(0.4168, abs=5e-5)
+    unlabeled = prepare(config.parse({"data": {"validation": [0.01]}}).data, 3)
+    assert unlabeled.prior == pytest.approx(0.3939, abs=5e-5)
+    np.testing.assert_array_equal(unlabeled.rows.train, prepared.rows.train)
+    with pytest.raises(ConfigError, match="unknown dataset 'spambas'"):
+        prepare(config.parse({"data": {"name": "spambas"}}).data, 0)
+    with pytest.raises(ConfigError, match="prior_scale"):
+        prepare(config.parse({"data": {"prior_scale": 9}}).data, 0)
+
+
+def test_nested_validation_sets_are_recorded_and_rules_can_read_them(tmp_path):
+    rules = ["val_f1", "val_f1@0.1", "val_f1@0.3"]
+    experiment = tiny(seeds=1, data__validation=[0.1, 0.3], selection__rules=rules)
+    runs = sweep.run(experiment, tmp_path).runs
+    np.testing.assert_array_equal(runs["val_oracle_f1"], runs["val@0.1_oracle_f1"])
+    assert runs["val@0.3_oracle_auc"].is_finite().all()
+    assert (runs["val@0.3_oracle_log_loss"] != runs["val@0.1_oracle_log_loss"]).all()

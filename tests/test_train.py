@@ -1,0 +1,191 @@
+"""One run: against a plain NumPy loop, in segments, stopped early, and for every seed the same start."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import first_cell, jitted_train, run_inputs, tiny
+
+from jaxpu import mixup, models, train
+from jaxpu.data import plan
+from jaxpu.selection import RULES, replay, watched_column
+
+LINEAR = {"model": {"name": "linear"}, "data__c": 0.1, "training__batch_size": 16, "selection__stop": False, "training__lr": 0.05}
+
+
+def sigmoid(z):
+    return 1 / (1 + np.exp(-z))
+
+
+def plain_loop(cell, key, data, static, params, prior):
+    """Train a linear model on VPUDRa's objective, in float64, one row of formulas after the other.
+
+    Batches, λ and partners are drawn as ``train`` draws them; all else is written out: forward, gradient,
+    L2 and Adam. Returns weights, bias and the number of skipped steps an epoch.
+    """
+    x = (np.asarray(data.x, float) - np.asarray(data.mean, float)) / np.asarray(data.sd, float)
+    theta = np.append(np.asarray(params["head"]["kernel"], float)[:, 0], float(params["head"]["bias"][0]))
+    m, v, count, skipped = np.zeros_like(theta), np.zeros_like(theta), 0, []
+    method, settings = cell.method, cell.training
+    for epoch in range(static.epochs):
+        rows, masks = plan.mixed_plan(train._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
+        lams = mixup.sample(train._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
+        skipped.append(0)
+        for step, (places, mask, lam) in enumerate(zip(np.asarray(rows), np.asarray(masks), np.asarray(lams), strict=True)):
+            labeled = (places < static.n_labeled) & mask
+            if not labeled.any():
+                skipped[-1] += 1
+                continue
+            number = epoch * len(rows) + step
+            partner = mixup.labeled_positives(
+                train._fold(key, train.PARTNER, number), jnp.asarray(places < static.n_labeled, float), mask=jnp.asarray(mask, float)
+            )
+            features = np.c_[x[np.asarray(data.train)[places]], np.ones(len(places))]
+            mixed = lam * features + (1 - lam) * features[np.asarray(partner)]
+            p, q = sigmoid(features @ theta), sigmoid(mixed @ theta)
+            unlabeled = ~labeled & mask
+            by_z = np.where(labeled, -prior * (1 - p) / labeled.sum(), 0) + np.where(
+                unlabeled, p * (1 - p) / max(unlabeled.sum(), 1), 0
+            )
+            mu = lam * p + (1 - lam) * (method.anchor + (1 - method.anchor) * p[np.asarray(partner)])
+            slope = (q - mu) * (1 - q) if method.penalty == "point_process" else -2 * (np.log(mu) - np.log(q)) * (1 - q)
+            by_mixed = np.where(mask, lam * slope / mask.sum(), 0)
+            gradient = features.T @ by_z + mixed.T @ by_mixed + settings.weight_decay * theta
+            count += 1
+            m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+            theta = theta - settings.lr * (m / (1 - 0.9**count)) / (np.sqrt(v / (1 - 0.999**count)) + 1e-8)
+    return theta, skipped
+
+
+@pytest.mark.parametrize("method", ["vpudra_fixed", "vpudra_softlabel", "soft_logmse", "vpudra_pp"])
+def test_training_is_the_plain_loop(method):
+    cell = first_cell(tiny(methods=[method], training__weight_decay=0.01, **LINEAR))
+    key, data, static, hyper = run_inputs(cell)
+    start = models.build(static.model, (3,)).init(jax.random.fold_in(key, train.INIT), hyper.prior)
+    theta, skipped = plain_loop(cell, key, data, static, start, float(hyper.prior))
+    run = jitted_train(key, data, static, hyper)
+    got = np.append(np.ravel(run.state.params["head"]["kernel"]), run.state.params["head"]["bias"])
+    assert np.abs(theta - np.append(np.ravel(start["head"]["kernel"]), start["head"]["bias"])).max() > 0.1
+    np.testing.assert_allclose(got, theta, rtol=2e-4, atol=2e-5)
+    steps = plan.steps_per_epoch(len(data.train), static.batch_size)
+    assert sum(skipped) > 0, "the problem is meant to have batches without a labelled positive"
+    np.testing.assert_allclose(run.history["train_skipped"], np.array(skipped) / steps, rtol=1e-6)
+
+
+def test_changing_numbers_recompiles_nothing():
+    base = tiny(**LINEAR)
+    jitted_train(*run_inputs(first_cell(base)))
+    before = jitted_train._cache_size()
+    for change in (
+        {"training__lr": 0.1},
+        {"training__alpha": 3.0},
+        {"training__weight_decay": 0.0},
+        {"data__prior_scale": 0.5},
+        {"methods": [{"preset": "vpudra_softlabel", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
+        {"methods": ["vpu"]},
+    ):
+        key, data, static, hyper = run_inputs(first_cell(tiny(**(LINEAR | change))))
+        jitted_train(key, data, static, hyper)
+    assert jitted_train._cache_size() == before
+
+
+def test_a_run_is_the_same_in_one_segment_or_in_many_and_ends_where_it_ends():
+    key, data, static, hyper = run_inputs(first_cell(tiny(**LINEAR)))
+    whole = jitted_train(key, data, static, hyper)
+    advance = jax.jit(functools.partial(train.advance, config=static, epochs=3))
+    state = train.init(key, data, static, hyper)
+    pieces = []
+    for _ in range(3):  # 9 epochs for a run of 4
+        state, history = advance(key, state, data, hyper=hyper)
+        pieces.append(history)
+    assert int(state.epoch) == static.epochs == 4
+    for name, values in whole.history.items():
+        joined = np.concatenate([piece[name] for piece in pieces])
+        assert np.isnan(joined[4:]).all()
+        np.testing.assert_allclose(joined[:4], values, rtol=1e-5, atol=1e-6, err_msg=name)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), state.params, whole.state.params)
+
+
+@pytest.fixture(scope="module")
+def long_runs():
+    """Twelve epochs with patience 2, of a free run and of the same run with early stop and the best kept."""
+    base = {"training__epochs": 12, "training__lr": 0.05, "selection__keep_best": True}
+    free_cell = first_cell(tiny(selection__stop=False, **base))
+    stopping_cell = first_cell(tiny(selection__stop=True, **base))
+    runs = []
+    for seed in range(3):
+        key, data, static, hyper = run_inputs(free_cell, seed)
+        free = jitted_train(key, data, static, hyper)
+        key, data, stopping, hyper = run_inputs(stopping_cell, seed)
+        runs.append((data, stopping, hyper, free, jitted_train(key, data, stopping, hyper)))
+    return runs
+
+
+def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_replay(long_runs):
+    lengths = set()
+    for _, static, _, free, stopped in long_runs:
+        replayed = []
+        for place, rule in enumerate(static.rules):
+            column = np.asarray(free.history[watched_column(rule)])
+            kept = replay(column, sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
+            replayed.append(kept.epochs_run)
+            on_device = replay(np.asarray(stopped.history[watched_column(rule)])[: int(stopped.state.epoch)], min_delta=static.min_delta)
+            assert int(stopped.state.best_epoch[place]) == on_device.epoch
+        assert int(stopped.state.epoch) == max(replayed)
+        lengths.add(max(replayed))
+        for name, values in stopped.history.items():
+            np.testing.assert_array_equal(np.isnan(np.asarray(values)[max(replayed) :]), True)
+            np.testing.assert_array_equal(values[: max(replayed)], free.history[name][: max(replayed)])
+    assert min(lengths) < 12, "no run stopped early: the test shows nothing"
+
+
+def test_the_best_parameters_are_kept(long_runs):
+    for data, static, hyper, _, stopped in long_runs:
+        best = int(stopped.state.best_epoch[static.rules.index(static.keep_best)])
+        again = train._evaluate(stopped.state.kept, data, static, hyper)
+        for name in ("val_oracle_auc", "test_oracle_log_loss"):
+            np.testing.assert_allclose(again[name], stopped.history[name][best], rtol=1e-5)
+        if best < int(stopped.state.epoch) - 1:
+            last = train._evaluate(stopped.state.params, data, static, hyper)
+            assert float(last["test_oracle_log_loss"]) != pytest.approx(float(again["test_oracle_log_loss"]), rel=1e-4)
+
+
+def test_every_method_of_a_seed_has_the_same_labelled_set_and_start():
+    seen = []
+    for method in ("vpu", "pudra", "vpudra_softlabel", "pn"):
+        key, data, static, hyper = run_inputs(first_cell(tiny(methods=[method])), seed=5)
+        start = train.init(key, data, static, hyper).params
+        seen.append((np.asarray(data.train), static.n_labeled, np.asarray(data.test), start))
+    for other in seen[1:]:
+        jax.tree.map(np.testing.assert_array_equal, seen[0], other)
+
+
+def test_probes_see_the_network_after_each_epoch():
+    cell = first_cell(tiny(**LINEAR))
+    key, data, static, hyper = run_inputs(cell)
+    probes = (
+        ("weights", lambda seen: seen.params["head"]["kernel"][:, 0]),
+        ("test_mean", lambda seen: jax.nn.sigmoid(seen.apply(seen.params, seen.x_test)).mean()),
+    )
+    run = jitted_train(key, data, dataclasses.replace(static, probes=probes), hyper)
+    assert run.history["probe_weights"].shape == (4, 3)
+    np.testing.assert_allclose(run.history["probe_weights"][-1], run.state.params["head"]["kernel"][:, 0], rtol=1e-6)
+    np.testing.assert_allclose(run.history["probe_test_mean"], run.history["test_score_mean"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["vpu_published", "nnpusb", "pudra_softplus"])
+def test_methods_of_other_batches_and_thresholds_learn_too(method):
+    # the synthetic problem is nearly separable: a linear classifier gets F1 around 0.93
+    cell = first_cell(tiny(methods=[method], model={"name": "linear"}, training__lr=0.05, training__epochs=12, data__c=0.5, selection__stop=False))
+    _, _, static, _ = inputs = run_inputs(cell)
+    run = jitted_train(*inputs)
+    assert static.batching == ("separate" if method == "vpu_published" else "mixed")
+    columns = {"vpu_published": "_max_shift", "nnpusb": "_quantile"}
+    np.testing.assert_array_equal(
+        run.history["test_oracle_f1_decision"], run.history[f"test_oracle_f1{columns.get(method, '')}"]
+    )
+    assert float(run.history["test_oracle_f1_decision"][-1]) > 0.7
+    assert float(run.history["test_oracle_auc"][-1]) > 0.9
