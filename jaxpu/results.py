@@ -17,6 +17,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,6 +29,10 @@ import jaxpu
 
 # Columns that say which run a row belongs to; all others are recorded numbers.
 IDENTITY = ("run_id", "dataset", "method", "cell", "seed", "epochs_run", "epoch")
+
+
+# The only files below parts/ that are ever removed: named by a digest, or a temporary file of such a one.
+_OURS = re.compile(r"\.?[0-9a-f]{16}\.(parquet|failed\.json|state\.npz)(\.\d+\.tmp)?")
 
 
 class ResultsError(RuntimeError):
@@ -168,11 +173,10 @@ def clear_failures(folder: Path) -> None:
 
 
 def _strangers(folder: Path) -> list[str]:
-    expected = (".parquet", ".failed.json", "state.npz", ".tmp")
     return [
         f"parts/{path.name} is not a file of jaxpu; left alone"
         for path in sorted((folder / "parts").glob("*"))
-        if not path.name.endswith(expected)
+        if not _OURS.fullmatch(path.name) and path.suffix != ".parquet"
     ]
 
 
@@ -180,7 +184,7 @@ def clear_parts(folder: Path) -> None:
     """Remove the working files of a finished sweep; files that are not jaxpu's stay."""
     parts = folder / "parts"
     for path in parts.glob("*"):
-        if path.name.endswith((".parquet", ".failed.json", ".state.npz", ".tmp")):
+        if _OURS.fullmatch(path.name):
             path.unlink()
     with contextlib.suppress(OSError):
         parts.rmdir()

@@ -93,7 +93,9 @@ def _select_one(
     test = {name.removeprefix("test_"): v for name, v in columns.items() if name.startswith("test_")}
     test |= {"oracle_f1_decision": reported, "loss": columns["train_loss"]}
     driver = columns["train_target"] if cell.method.mixup else None
-    diagnosis = collapse.diagnose_run(test, kept, driver=driver)
+    # a rule judges the run that it would have trained: later epochs are there for other rules' patience
+    trained = {name: values[:looked_at] for name, values in test.items()}
+    diagnosis = collapse.diagnose_run(trained, kept, driver=None if driver is None else driver[:looked_at])
     row = {name: first[name] for name in ("dataset", "method", "cell", "seed")}
     row |= {
         "selection": rule_name,
@@ -102,7 +104,7 @@ def _select_one(
         "rule_defined": defined,
         "decision": cell.method.decision,
         "f1": float(reported[kept]),
-        "regret": float(np.nanmax(reported) - reported[kept]),
+        "regret": float(np.nanmax(reported[:looked_at]) - reported[kept]),
         "verdict": str(diagnosis.verdict),
         "explanation": diagnosis.explanation,
     }

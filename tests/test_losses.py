@@ -68,17 +68,33 @@ def test_golden_file_covers_every_loss_and_surrogate():
     assert used == set(SURROGATES)
 
 
-@pytest.mark.parametrize("batch", golden.BATCHES)
-def test_values_and_gradients_equal_the_golden_ones(batch):
-    records = [record for record in RECORDS if record["batch"] == batch]
+@pytest.fixture(scope="module")
+def mapped():
+    """Every configuration on all golden batches at once, in float64: a pair (values, gradients) for each."""
     with jax.enable_x64(True):
-        results = compiled(*padded(batch, jnp.float64))
-    for record, (value, gradient) in zip(records, results, strict=True):
-        rows = len(record["gradient"])
-        assert value.dtype == jnp.float64
-        np.testing.assert_allclose(value, record["value"], rtol=1e-11, atol=1e-11, err_msg=str(record))
-        np.testing.assert_allclose(gradient[:rows], record["gradient"], 1e-8, 3e-9, err_msg=str(record))
-        np.testing.assert_array_equal(gradient[rows:], 0, err_msg=str(record))
+        batches = [padded(batch, jnp.float64) for batch in golden.BATCHES]
+        stacked = [jnp.stack(column) for column in zip(*batches, strict=True)]
+        return jax.device_get(jax.jit(jax.vmap(every_configuration))(*stacked))
+
+
+def test_values_and_gradients_equal_the_golden_ones(mapped):
+    for (name, options), (values, gradients) in zip(golden.CONFIGURATIONS, mapped, strict=True):
+        assert values.dtype == gradients.dtype == np.float64
+        records = [record for record in RECORDS if (record["loss"], record["options"]) == (name, options)]
+        for record, value, gradient in zip(records, values, gradients, strict=True):
+            rows, label = len(record["gradient"]), str(record)
+            np.testing.assert_allclose(value, record["value"], rtol=1e-11, atol=1e-11, err_msg=label)
+            np.testing.assert_allclose(
+                gradient[:rows], record["gradient"], rtol=1e-8, atol=3e-9, err_msg=label
+            )
+            np.testing.assert_array_equal(gradient[rows:], 0, err_msg=label)
+
+
+def test_vmap_equals_the_loop(mapped):
+    for row, batch in enumerate(golden.BATCHES):
+        with jax.enable_x64(True):
+            alone = compiled(*padded(batch, jnp.float64))
+        assert_close([(v[row], g[row]) for v, g in mapped], alone, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -102,13 +118,6 @@ def test_extreme_logits_keep_the_precision_of_their_type(dtype, batch):
         tolerance = 2 * float(jnp.finfo(dtype).eps) * max(np.abs(exact_gradient).max(), 1e-4)
         gradient = gradient[: exact_gradient.size].astype(float)
         np.testing.assert_allclose(gradient, exact_gradient, 0, tolerance + 1e-9, err_msg=f"{name} {options}")
-
-
-def test_vmap_equals_the_loop():
-    batches = [padded(batch, jnp.float32) for batch in ("typical", "clipped", "no_positive")]
-    mapped = jax.device_get(jax.vmap(compiled)(*(jnp.stack(column) for column in zip(*batches, strict=True))))
-    for row, batch in enumerate(batches):
-        assert_close([(v[row], g[row]) for v, g in mapped], compiled(*batch), rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", LOSSES)

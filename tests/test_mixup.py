@@ -160,15 +160,14 @@ def test_pairings_are_uniform():
 
 @pytest.mark.parametrize("name", PAIRINGS)
 def test_pairings_need_no_mask_and_reject_columns(name, unchecked):
-    key, labeled = jax.random.key(0), jnp.array([1, 0, 1, 0])
-    np.testing.assert_array_equal(
-        PAIRINGS[name](key, labeled), PAIRINGS[name](key, labeled, mask=jnp.ones(4))
-    )
+    key, labeled = jax.random.key(0), jnp.array([1, 0, 1, 0, 0, 0])
+    unmasked, masked = pair[name](key, labeled), pair[name](key, labeled, mask=jnp.ones(ROWS, bool))
+    np.testing.assert_array_equal(unmasked, masked)
     assert PAIRINGS[name](key, jnp.array([0])).tolist() == [0]
     with pytest.raises(ValueError, match="expected"):
         PAIRINGS[name](key, labeled[:, None])
     with pytest.raises(ValueError, match="expected"):
-        PAIRINGS[name](key, labeled, mask=jnp.ones((4, 1)))
+        PAIRINGS[name](key, labeled, mask=jnp.ones((ROWS, 1)))
 
 
 @pytest.mark.parametrize("features", [(), (3,), (2, 2, 1)])

@@ -41,7 +41,7 @@ def explain_run(verdict: Verdict, at_selection: str, evidence: Evidence) -> str:
         at_selection: Explanation of the selected epoch, which serves where the verdict is one on an epoch.
         evidence: Numbers of `diagnose_run`.
 
-    >>> explain_run(Verdict.HEALTHY, "Fine.", {"selected_epoch": 3, "end_collapsed": 0})
+    >>> explain_run(Verdict.HEALTHY, "Fine.", {"selected_epoch": 3.0, "end_collapsed": 0.0})
     'Epoch 3 was selected. Fine.'
     """
     if verdict in _RUN:

@@ -227,7 +227,7 @@ def _aligned(name: str, values: ArrayLike | float, run: Assessment) -> Float[np.
 def _index(selected: int, epochs: int) -> int:
     if not -epochs <= selected < epochs:
         raise ValueError(f"selected must be the index of one of {epochs} epochs; got {selected}")
-    return selected % epochs
+    return int(selected) % epochs
 
 
 def _stretches(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Verdict(StrEnum):
-    """What is wrong, if anything; the last five are about a run, not about one epoch."""
+    """What is wrong, if anything; the last four are about a run, not about one epoch."""
 
     HEALTHY = "healthy"
     UNDEFINED = "undefined"
