@@ -188,7 +188,9 @@ class Experiment:
         for rule in self.selection.rules:
             _, at, size = rule.partition("@")
             if at and size not in sizes:
-                raise ValueError(f"selection rule {rule!r} wants validation share {size}; data.validation has {sorted(sizes)}")
+                raise ValueError(
+                    f"selection rule {rule!r} wants validation share {size}; data.validation has {sorted(sizes)}"
+                )
         return self
 
 
@@ -326,11 +328,7 @@ def expand(experiment: Experiment) -> list[Cell]:
     ['lr=0.001', 'lr=0.0001']
     """
     axes = [[(path, value) for value in values] for path, values in experiment.grid.items()]
-    return [
-        _cell(experiment, entry, point)
-        for entry in experiment.methods
-        for point in itertools.product(*axes)
-    ]
+    return [_cell(experiment, entry, point) for entry in experiment.methods for point in itertools.product(*axes)]
 
 
 def _cell(experiment: Experiment, entry: str | dict[str, Any], point: tuple[tuple[str, Any], ...]) -> Cell:

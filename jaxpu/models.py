@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Float, UInt32
 
 from jaxpu.config import ModelConfig
 from jaxpu.types import Logits, ScalarLike
@@ -20,7 +20,9 @@ Params = dict[str, Any]
 class Apply(Protocol):
     """``apply(params, x, key=None)``: logits of rows x; a key switches dropout on."""
 
-    def __call__(self, params: Params, x: Float[Array, "n ..."], key: Array | None = None) -> Logits: ...
+    def __call__(self, params: Params, x: Float[Array, "n ..."], key: Array | None = None) -> Logits:
+        """Logits of the rows x."""
+        ...
 
 
 class Model(NamedTuple):
@@ -30,22 +32,29 @@ class Model(NamedTuple):
     apply: Apply
 
 
-def dropout(key: Array, x: Float[Array, "n *rest"], rate: float) -> Float[Array, "n *rest"]:
+def dropout_words(key: Array, rows: int, width: int) -> UInt32[Array, "half width"]:
+    """Random words for the dropout of ``rows`` rows: one 32-bit word decides the same entry of two rows.
+
+    Random bits are the largest removable cost of a small network on CPU; sixteen bits a decision halve it, and
+    one draw for all layers is cheaper to compile and to start than one a layer.
+    """
+    return jax.random.bits(key, ((rows + 1) // 2, width), "uint32")
+
+
+def dropout(words: UInt32[Array, "half width"], x: Float[Array, "n width"], rate: float) -> Float[Array, "n width"]:
     """Inverted dropout: each entry is kept with probability 1 - rate and divided by it.
 
-    One 32-bit random word decides two entries (sixteen bits each), which halves the cost of the random bits,
-    the largest removable cost of a small network on CPU. The keep probability is rounded to a multiple of
-    2⁻¹⁶ and the scale uses the rounded value, so the expectation of the output is exactly x.
+    The keep probability is rounded to a multiple of 2⁻¹⁶ and the scale uses the rounded value, so the expectation
+    of the output is exactly x.
 
     Args:
-        key: random key. x: activations. rate: share of entries set to zero, in [0, 1).
+        words: from :func:`dropout_words`. x: activations. rate: share of entries set to zero, in [0, 1).
 
-    >>> y = dropout(jax.random.key(0), jnp.ones(1000), 0.25)
-    >>> sorted({round(float(v), 4) for v in y})
+    >>> y = dropout(dropout_words(jax.random.key(0), 100, 10), jnp.ones((100, 10)), 0.25)
+    >>> [round(float(v), 4) for v in jnp.unique(y)]
     [0.0, 1.3333]
     """
     kept = round((1.0 - rate) * 2**16)
-    words = jax.random.bits(key, ((x.shape[0] + 1) // 2, *x.shape[1:]), "uint32")
     halves = jnp.concatenate([words & 0xFFFF, words >> 16])[: x.shape[0]]
     return jnp.where(halves < kept, x * (2**16 / kept), 0.0)
 
@@ -72,10 +81,14 @@ class _Mlp(nn.Module):
     @nn.compact
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         x = x.reshape(x.shape[0], -1)
+        rates = [*self.dropout, *[0.0] * len(self.hidden)]
+        dropped = [width if rate > 0 else 0 for width, rate in zip(self.hidden, rates, strict=False)]
+        words = None if key is None else dropout_words(key, x.shape[0], sum(dropped))
         for i, width in enumerate(self.hidden):
             x = nn.relu(nn.Dense(width, name=f"layer{i}")(x))
-            if key is not None and i < len(self.dropout) and self.dropout[i] > 0:
-                x = dropout(jax.random.fold_in(key, i), x, self.dropout[i])
+            if words is not None and dropped[i]:
+                start = sum(dropped[:i])
+                x = dropout(words[:, start : start + width], x, rates[i])
         return nn.Dense(1, name="head")(x)[:, 0]
 
 

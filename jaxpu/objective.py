@@ -18,7 +18,6 @@ from jaxpu.config import TrainingConfig
 from jaxpu.methods import DECISIONS, PENALTIES, SURROGATES, Method
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
-
 RISKS = (
     "supervised",
     "nonnegative",
@@ -118,9 +117,7 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
     return Hyper(*(kinds[type(v)](v) for v in values))
 
 
-def base_risk(
-    hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, mask: Mask
-) -> tuple[Scalar, Scalar]:
+def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, mask: Mask) -> tuple[Scalar, Scalar]:
     """The chosen base risk of a batch, and whether nnPU's bracket was clipped in it (0 or 1).
 
     Args:

@@ -140,8 +140,7 @@ def _read_runs(path: Path) -> tuple[pl.DataFrame | None, str | None]:
     if missing:
         return None, f"{path.name} is foreign (no column {missing[0]!r}); left alone"
     whole = frame.group_by("run_id").agg(
-        ok=(pl.col("epoch").sort() == pl.int_range(1, pl.len() + 1)).all()
-        & (pl.col("epochs_run").first() == pl.len())
+        ok=(pl.col("epoch").sort() == pl.int_range(1, pl.len() + 1)).all() & (pl.col("epochs_run").first() == pl.len())
     )
     bad = whole.filter(~pl.col("ok"))["run_id"].to_list()
     if not bad:
@@ -217,7 +216,10 @@ def commit() -> dict[str, Any]:
 
     if git("ls-files", "--error-unmatch", "__init__.py") is None:
         return {"commit": None, "dirty": None}
-    return {"commit": git("rev-parse", "HEAD"), "dirty": bool(git("status", "--porcelain", "--", ".", "../configs"))}
+    return {
+        "commit": git("rev-parse", "HEAD"),
+        "dirty": bool(git("status", "--porcelain", "--", ".", "../configs")),
+    }
 
 
 def write_provenance(folder: Path, provenance: dict[str, Any]) -> None:

@@ -61,7 +61,11 @@ RULES: dict[str, Rule] = {
 
 
 def replay(
-    values: Float[np.ndarray, " epochs"], *, sign: int = 1, patience: int | None = None, min_delta: float = 0.0
+    values: Float[np.ndarray, " epochs"],
+    *,
+    sign: int = 1,
+    patience: int | None = None,
+    min_delta: float = 0.0,
 ) -> Selected:
     """Replay one rule on one recorded column.
 

@@ -74,9 +74,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     return Interval(float(low), float(high))
 
 
-def mean_interval(
-    values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999
-) -> Interval:
+def mean_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999) -> Interval:
     """Bootstrap interval of the mean, bias-corrected and accelerated (BCa).
 
     Args:
@@ -103,9 +101,7 @@ def mean_interval(
     return _bootstrap(values, np.mean, "BCa", level, seed, resamples)
 
 
-def median_interval(
-    values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999
-) -> Interval:
+def median_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999) -> Interval:
     """Percentile bootstrap interval of the median.
 
     Percentile rather than BCa: BCa's acceleration comes from a jackknife, which is inconsistent for a median.
@@ -252,9 +248,7 @@ def _bootstrap(
 def _sample(values: ArrayLike) -> Float[np.ndarray, " n"]:
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim != 1:
-        raise ValueError(
-            f"expected one number a seed, shape (n,); got shape {sample.shape}: flatten or index it"
-        )
+        raise ValueError(f"expected one number a seed, shape (n,); got shape {sample.shape}: flatten or index it")
     return sample
 
 

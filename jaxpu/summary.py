@@ -1,6 +1,6 @@
 """From recorded trajectories to answers: which epoch each rule keeps, what it scores there, and the verdicts.
 
-    runs (a row a run and epoch) -> selected (a row a run and rule) -> summary and verdicts (a row a method)
+runs (a row a run and epoch) -> selected (a row a run and rule) -> summary and verdicts (a row a method)
 """
 
 from collections.abc import Sequence

@@ -31,8 +31,8 @@ from jaxpu.types import Rows, Scalar
 
 History = dict[str, Array]
 
-# What random numbers are for; a run's key is folded with one of these, then with the epoch or step.
-INIT, SHUFFLE, LAMBDA, PARTNER, DROPOUT, DROPOUT_MIXED = range(6)
+# What random numbers are for: a run's key is folded with one of these, then with the epoch.
+INIT, SHUFFLE, LAMBDA, STEPS = range(4)
 
 
 class Data(NamedTuple):
@@ -155,9 +155,7 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     )
 
 
-def advance(
-    key: Array, state: State, data: Data, config: Config, hyper: Hyper, epochs: int
-) -> tuple[State, History]:
+def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, epochs: int) -> tuple[State, History]:
     """Train ``epochs`` more epochs; epochs past the end, or after the rules have stopped, cost and change nothing.
 
     A run is the same whether it advances in one segment or in many.
@@ -197,9 +195,9 @@ def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
-    step = functools.partial(_step, key, data=data, config=config, hyper=hyper, anchor=anchor)
-    numbers = state.epoch * steps + jnp.arange(steps)
-    (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, numbers))
+    step = functools.partial(_step, data=data, config=config, hyper=hyper, anchor=anchor)
+    keys = StepKeys(*jax.random.split(_fold(key, STEPS, state.epoch), (len(StepKeys._fields), steps)))
+    (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, keys))
     history = _train_columns(terms, config) | _evaluate(params, data, config, hyper)
     state = state._replace(params=params, opt_state=opt_state, epoch=state.epoch + 1)
     return _follow_rules(state, history, config), history
@@ -226,9 +224,8 @@ class _StepTerms(NamedTuple):
 
 
 def _step(
-    key: Array,
     carry: tuple[models.Params, optax.OptState],
-    step: tuple[Array, Array, Array, Array],
+    step: "tuple[Array, Array, Array, StepKeys]",
     *,
     data: Data,
     config: Config,
@@ -237,13 +234,13 @@ def _step(
 ) -> tuple[tuple[models.Params, optax.OptState], _StepTerms]:
     """One update. A batch without a labelled positive leaves parameters and moments as they are."""
     params, opt_state = carry
-    places, mask, lam, number = step
+    places, mask, lam, keys = step
     x, labeled = _features(data, data.train[places]), (places < config.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
     labels = data.y[data.train[places]].astype(jnp.float32)
     batch = _Batch(x, labeled, labels, mask.astype(jnp.float32), lam, anchor)
-    loss = functools.partial(_loss, _Keys.of(key, number), batch=batch, config=config, hyper=hyper)
+    loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
     grads, terms = jax.grad(loss, has_aux=True)(params)
     updates, new_state = _optimizer(hyper).update(grads, opt_state, params)
     new_params = optax.apply_updates(params, updates)
@@ -261,18 +258,16 @@ class _Batch(NamedTuple):
     anchor: Scalar
 
 
-class _Keys(NamedTuple):
+class StepKeys(NamedTuple):
+    """The keys of a step, drawn for all steps of an epoch at once."""
+
     dropout: Array
     partner: Array
     dropout_mixed: Array
 
-    @classmethod
-    def of(cls, key: Array, number: Array) -> "_Keys":
-        return cls(*(_fold(key, purpose, number) for purpose in (DROPOUT, PARTNER, DROPOUT_MIXED)))
-
 
 def _loss(
-    keys: _Keys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
+    keys: StepKeys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
 ) -> tuple[Scalar, objective.Terms]:
     apply = models.build(config.model, batch.x.shape[1:]).apply
     logits = apply(params, batch.x, keys.dropout)
@@ -293,9 +288,7 @@ def _train_columns(steps: _StepTerms, config: Config) -> History:
     used = 1.0 - steps.skipped
     total = jnp.maximum(used.sum(), 1.0)
     means = {name: (used * value).sum() / total for name, value in steps.terms._asdict().items()}
-    return {f"train_{name}": value for name, value in means.items()} | {
-        "train_skipped": steps.skipped.mean()
-    }
+    return {f"train_{name}": value for name, value in means.items()} | {"train_skipped": steps.skipped.mean()}
 
 
 def _evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -> History:
@@ -303,7 +296,7 @@ def _evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -
     n, v = data.train.shape[0], data.val.shape[0]
     apply = models.build(config.model, data.x.shape[1:]).apply
     rows = jnp.concatenate([data.train, data.val, data.test])
-    logits = apply(params, _features(data, rows)) - hyper.decision_offset
+    logits = _in_blocks(lambda rows: apply(params, _features(data, rows)), rows) - hyper.decision_offset
     z_train, z_val, z_test = jnp.split(logits, [n, n + v])
     labeled, val_labeled = (
         (jnp.arange(len(places)) < count).astype(jnp.float32)
@@ -325,6 +318,14 @@ def _evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -
         seen = ProbeInput(params, apply, *sets, hyper)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
+
+
+def _in_blocks(function: Callable[[Array], Array], rows: Array, most: int = 512) -> Array:
+    """``function(rows)`` in equal blocks: activations of a block stay in a CPU's cache and bound the memory."""
+    blocks = -(-len(rows) // most)
+    size = -(-len(rows) // blocks)
+    padded = jnp.pad(rows, (0, blocks * size - len(rows)))
+    return lax.map(function, padded.reshape(blocks, size)).reshape(-1)[: len(rows)]
 
 
 def _of_sets(

@@ -133,8 +133,7 @@ def value_and_gradient(name, logits, labeled, **options):
 
     def slope(direction, step=4e-3):
         near, far = (
-            evaluate(logits + k * step * direction)[1] - evaluate(logits - k * step * direction)[1]
-            for k in (1, 2)
+            evaluate(logits + k * step * direction)[1] - evaluate(logits - k * step * direction)[1] for k in (1, 2)
         )
         return (8 * near - far) / (12 * step)
 

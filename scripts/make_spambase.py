@@ -58,9 +58,7 @@ def main() -> None:
     arrays = read_spam(source)
     write_npz(target, arrays)
     print(f"{source}  sha256 {hashlib.sha256(source.read_bytes()).hexdigest()}")
-    print(
-        f"{target}  sha256 {hashlib.sha256(target.read_bytes()).hexdigest()}, {target.stat().st_size} bytes"
-    )
+    print(f"{target}  sha256 {hashlib.sha256(target.read_bytes()).hexdigest()}, {target.stat().st_size} bytes")
     for name in ("x", "y"):
         print(f"  {name} {arrays[name].shape} {arrays[name].dtype}  sha256 {array_digest(arrays[name])}")
 

@@ -12,7 +12,12 @@ from jaxpu.sweep.prepare import dataset
 
 TINY = {
     "name": "tiny",
-    "data": {"name": "gaussians", "options": {"n": 150, "d": 3, "separation": 3.0}, "c": 0.3, "validation": [0.2]},
+    "data": {
+        "name": "gaussians",
+        "options": {"n": 150, "d": 3, "separation": 3.0},
+        "c": 0.3,
+        "validation": [0.2],
+    },
     "model": {"hidden": [8], "dropout": [0.2]},
     "training": {"epochs": 4, "batch_size": 48, "lr": 1e-2},
     "selection": {"rules": ["val_f1", "val_f1_rescue"], "default": "val_f1", "patience": 2},

@@ -81,9 +81,7 @@ def test_score_metrics_agree_with_scikit_learn(seed, n, ties):
     assert ours["oracle_auc"] == pytest.approx(sklearn_metrics.roc_auc_score(labels, scores))
     precision, recall, _ = sklearn_metrics.precision_recall_curve(labels, scores)
     with np.errstate(invalid="ignore"):
-        assert ours["oracle_f1_best"] == pytest.approx(
-            np.nanmax(2 * precision * recall / (precision + recall))
-        )
+        assert ours["oracle_f1_best"] == pytest.approx(np.nanmax(2 * precision * recall / (precision + recall)))
     at_quantile = scores >= np.sort(scores)[n - labels.sum()]
     assert ours["oracle_f1_quantile"] == pytest.approx(sklearn_metrics.f1_score(labels, at_quantile))
     shares = [ours[name] for name in ("predicted_positive", "prevalence", "score_mean", "score_sd")]
@@ -288,8 +286,7 @@ def test_scores_of_any_scale_are_healthy_if_the_threshold_fits():
         (WEAK | {"score_sd": 0.0}, True),
         # One positive in a hundred: F1 0.09 is close to the best there is, and far above always positive.
         (
-            HEALTHY
-            | {"prevalence": 0.01, "predicted_positive": 0.1, "oracle_f1": 0.09, "oracle_f1_best": 0.1},
+            HEALTHY | {"prevalence": 0.01, "predicted_positive": 0.1, "oracle_f1": 0.09, "oracle_f1_best": 0.1},
             False,
         ),
         (HEALTHY | {"oracle_auc": math.nan, "oracle_f1": math.nan}, False),
@@ -432,9 +429,7 @@ def test_stopped_early_needs_a_longer_run_that_heals():
     assert diagnose_run(short, 2).verdict == Verdict.INVERTED
     relapsed = trajectory(HEALTHY, INVERTED, INVERTED, HEALTHY, INVERTED)
     assert diagnose_run(short, 2, longer=relapsed).verdict == Verdict.INVERTED
-    assert (
-        diagnose_run(trajectory(DOWN, WEAK), 1, longer=healed).verdict == Verdict.WEAK_RANKING
-    )  # not collapsed
+    assert diagnose_run(trajectory(DOWN, WEAK), 1, longer=healed).verdict == Verdict.WEAK_RANKING  # not collapsed
     kept = diagnose_run(short, 0, longer=healed)
     assert kept.flags == (Verdict.HEALTHY, Verdict.STOPPED_EARLY)
     with pytest.raises(ValueError, match="more than 3 epochs; got 3"):
@@ -459,9 +454,7 @@ def test_self_reinforcing_needs_a_driver_that_went_down_with_the_scores():
         assert diagnose_run(FALLING, -1, driver=driver).verdict == Verdict.ALL_NEGATIVE
     assert diagnose_run(FALLING, -1).verdict == Verdict.ALL_NEGATIVE
     threshold = Thresholds(driver_share=0.039)
-    assert (
-        diagnose_run(FALLING, -1, driver=[0.5, 0.42, 0.12, 0.02], thresholds=threshold).verdict != run.verdict
-    )
+    assert diagnose_run(FALLING, -1, driver=[0.5, 0.42, 0.12, 0.02], thresholds=threshold).verdict != run.verdict
 
 
 def test_a_drivers_reference_is_its_maximum_before_the_collapse():
@@ -637,9 +630,7 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart():
 
 
 def runs(**counts):
-    return [
-        Diagnosis(Verdict(name), (Verdict(name),), {}, "") for name, k in counts.items() for _ in range(k)
-    ]
+    return [Diagnosis(Verdict(name), (Verdict(name),), {}, "") for name, k in counts.items() for _ in range(k)]
 
 
 def test_a_method_is_named_by_its_most_frequent_failure():

@@ -48,9 +48,7 @@ def test_contract(name: str):
 
 
 def test_unknown_names_and_options_are_told_the_choices():
-    with pytest.raises(
-        ValueError, match=r"unknown dataset 'spam'.*spambase, digits, breast_cancer, gaussians"
-    ):
+    with pytest.raises(ValueError, match=r"unknown dataset 'spam'.*spambase, digits, breast_cancer, gaussians"):
         load("spam")
     with pytest.raises(ValueError, match=r"unknown dataset 'mnst'.*spambase"):
         describe("mnst")
@@ -135,9 +133,7 @@ def test_digits_and_breast_cancer_have_the_positive_class_they_state():
     assert digits.y[:10].tolist() == [1, 0] * 5  # the bundled set starts with 0, 1, .., 9
     assert masses.x.shape == (569, 30)
     assert int(masses.y.sum()) == 212
-    assert (
-        masses.x[masses.y == 1, 0].mean() > masses.x[masses.y == 0, 0].mean()
-    )  # malignant nuclei are larger
+    assert masses.x[masses.y == 1, 0].mean() > masses.x[masses.y == 0, 0].mean()  # malignant nuclei are larger
 
 
 def test_gaussians_have_the_closed_form_posterior():
@@ -189,8 +185,7 @@ def test_posterior_is_calibrated(name: str):
         assert abs(data.y[inside].mean() - p[inside].mean()) < 4 * deviation
     logit = np.log(p) - np.log1p(-p)
     distorted = [
-        1 / (1 + np.exp(-(scale * logit + shift)))
-        for scale, shift in ((0.8, 0), (1.25, 0), (1, 0.2), (1, -0.2))
+        1 / (1 + np.exp(-(scale * logit + shift))) for scale, shift in ((0.8, 0), (1.25, 0), (1, 0.2), (1, -0.2))
     ]
     assert all(log_loss(data.y, p) < log_loss(data.y, other) for other in distorted)
 

@@ -84,9 +84,7 @@ def test_values_and_gradients_equal_the_golden_ones(mapped):
         for record, value, gradient in zip(records, values, gradients, strict=True):
             rows, label = len(record["gradient"]), str(record)
             np.testing.assert_allclose(value, record["value"], rtol=1e-11, atol=1e-11, err_msg=label)
-            np.testing.assert_allclose(
-                gradient[:rows], record["gradient"], rtol=1e-8, atol=3e-9, err_msg=label
-            )
+            np.testing.assert_allclose(gradient[:rows], record["gradient"], rtol=1e-8, atol=3e-9, err_msg=label)
             np.testing.assert_array_equal(gradient[rows:], 0, err_msg=label)
 
 
@@ -241,9 +239,7 @@ def test_nnpu_is_not_clipped_exactly_at_its_bound(variant):
     np.testing.assert_array_equal(gradient, jax.grad(losses.upu)(logits, labeled, prior=0.5))
 
 
-@pytest.mark.parametrize(
-    ("name", "weight"), [("pn", 0.5), ("pudra", 0.4), ("pudra_naive", 1.0), ("variational", 1.0)]
-)
+@pytest.mark.parametrize(("name", "weight"), [("pn", 0.5), ("pudra", 0.4), ("pudra_naive", 1.0), ("variational", 1.0)])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_dead_positive_still_gets_its_full_gradient(name, weight, dtype):
     gradient = jax.grad(LOSSES[name])(jnp.array([-100.0, 0.0], dtype), jnp.array([1, 0]), prior=0.4)

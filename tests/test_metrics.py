@@ -130,9 +130,7 @@ def test_bundle_equals_scikit_learn(case):
     assert_same(measured(z, y), expected(z, y), rtol=1e-5, atol=1e-6)
 
 
-tied_rows = st.lists(
-    st.tuples(st.integers(-4, 4).map(lambda i: i / 2), st.integers(0, 1)), min_size=1, max_size=ROWS
-)
+tied_rows = st.lists(st.tuples(st.integers(-4, 4).map(lambda i: i / 2), st.integers(0, 1)), min_size=1, max_size=ROWS)
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)

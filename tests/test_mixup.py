@@ -151,9 +151,7 @@ def test_pairings_are_uniform():
         {(*order, 5) for order in itertools.permutations(range(5))},
     )
     within = {
-        (a, x, b, c, y, 5)
-        for a, b, c in itertools.permutations([0, 2, 3])
-        for x, y in itertools.permutations([1, 4])
+        (a, x, b, c, y, 5) for a, b, c in itertools.permutations([0, 2, 3]) for x, y in itertools.permutations([1, 4])
     }
     assert_uniform(partners_of_many_keys("within_set", labeled, mask), within)
 
@@ -200,9 +198,7 @@ def test_mix_rejects_other_shapes(unchecked):
         mixup.mix(x, partner, jnp.ones((3, 1)))
 
 
-LOG_P, LOG_PARTNER = map(
-    np.ravel, np.meshgrid([-200.0, -1.5, -1e-6], [-300.0, -100.0, -0.7, -1e-7], indexing="ij")
-)
+LOG_P, LOG_PARTNER = map(np.ravel, np.meshgrid([-200.0, -1.5, -1e-6], [-300.0, -100.0, -0.7, -1e-7], indexing="ij"))
 
 
 @jax.jit
@@ -262,9 +258,7 @@ def test_targets_and_penalties_reject_other_shapes(unchecked):
     for arguments in [(row, column, 0.5), (column, row, 0.5), (row, row[:2], 0.5), (row, row, row[:2])]:
         with pytest.raises(ValueError, match="expected"):
             mixup.log_target(*arguments)
-    for penalty, arguments in itertools.product(
-        PENALTIES.values(), [(row, column), (column, row), (column, column)]
-    ):
+    for penalty, arguments in itertools.product(PENALTIES.values(), [(row, column), (column, row), (column, column)]):
         with pytest.raises(ValueError, match="expected"):
             penalty(*arguments)
 

@@ -22,7 +22,7 @@ def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
 
 
 def test_lecun_initialisation():
-    params = models.build(ModelConfig(hidden=(400,), init="lecun", prior_bias=False, dropout=()), (100,)).init(
+    params = models.build(ModelConfig(hidden=(400,), init="lecun", prior_bias=False), (100,)).init(
         jax.random.key(0), 0.3
     )
     assert np.std(params["layer0"]["kernel"]) == pytest.approx(0.1, rel=0.02)
@@ -52,20 +52,26 @@ def test_the_network_is_the_plain_formula():
     w = linear.init(jax.random.key(0), 0.4)
     assert set(w) == {"head"}
     np.testing.assert_allclose(
-        linear.apply(w, jnp.asarray(x)), (x @ np.asarray(w["head"]["kernel"]) + np.asarray(w["head"]["bias"]))[:, 0], rtol=1e-5
+        linear.apply(w, jnp.asarray(x)),
+        (x @ np.asarray(w["head"]["kernel"]) + np.asarray(w["head"]["bias"]))[:, 0],
+        rtol=1e-5,
     )
+
+
+def dropped(seed, rows, rate):
+    return models.dropout(models.dropout_words(jax.random.key(seed), rows, 300), jnp.ones((rows, 300)), rate)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("rows", [200, 201])
 def test_dropout_keeps_the_right_share_independently_and_the_mean_exactly(rate, rows):
-    kept = np.asarray(models.dropout(jax.random.key(5), jnp.ones((rows, 300)), rate)) > 0
+    kept = np.asarray(dropped(5, rows, rate)) > 0
     n = kept.size
     sd = np.sqrt(rate * (1 - rate) / n)
     assert abs(kept.mean() - (1 - rate)) < 4 * sd
     # one random word decides two rows: they, neighbours, and other seeds must be independent all the same
     half = (rows + 1) // 2
-    other = np.asarray(models.dropout(jax.random.key(6), jnp.ones((rows, 300)), rate)) > 0
+    other = np.asarray(dropped(6, rows, rate)) > 0
     pairs = [
         (kept[: rows - half], kept[half:]),
         (kept[:-1], kept[1:]),
@@ -74,7 +80,7 @@ def test_dropout_keeps_the_right_share_independently_and_the_mean_exactly(rate, 
     ]
     for a, b in pairs:
         assert abs(np.corrcoef(a.ravel(), b.ravel())[0, 1]) < 4 / np.sqrt(a.size)
-    scale = np.unique(np.asarray(models.dropout(jax.random.key(5), jnp.ones((rows, 300)), rate)))
+    scale = np.unique(np.asarray(dropped(5, rows, rate)))
     keep_probability = round((1 - rate) * 2**16) / 2**16
     np.testing.assert_allclose(scale, [0, 1 / keep_probability], rtol=1e-6)
 

@@ -140,5 +140,8 @@ def test_one_program_serves_all_methods():
         return objective.base_risk(h, z, jnp.asarray(LABELED), jnp.asarray(TRUE), jnp.asarray(MASK))[0]
 
     for name in METHODS:
-        loss(objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2), jnp.asarray(Z, jnp.float32))
+        loss(
+            objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2),
+            jnp.asarray(Z, jnp.float32),
+        )
     assert len(traces) == 1

@@ -37,9 +37,7 @@ def test_strip_shows_every_seed_once_and_marks_the_low_ones(sweep):
         for row, method in enumerate(METHODS):
             expected = selected.filter(method=method, selection=rule)["f1"].sort().to_numpy()
             np.testing.assert_array_equal(np.sort(dots[np.abs(dots[:, 1] - row) < 0.5, 0]), expected)
-            median = next(
-                x for x in axis.lines if x.get_label() == "median" and np.mean(x.get_ydata()) == row
-            )
+            median = next(x for x in axis.lines if x.get_label() == "median" and np.mean(x.get_ydata()) == row)
             assert median.get_xdata()[0] == np.median(expected)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(METHODS)
     assert texts(figure.axes[0]) == ["< 0.1", "0/8", "0/8", "0/8", "2/8"]

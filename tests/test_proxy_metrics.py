@@ -148,9 +148,7 @@ def test_vmap_over_runs_and_priors_equals_loop():
     stack = jnp.stack([jnp.asarray(z, jnp.float32) for z in CASES.values()])
     priors = jnp.linspace(0.1, 0.9, len(CASES))
     labeled = jnp.asarray(LABELED)
-    together = jax.jit(jax.vmap(lambda z, prior: metrics.proxy_metrics(z, labeled, prior=prior)))(
-        stack, priors
-    )
+    together = jax.jit(jax.vmap(lambda z, prior: metrics.proxy_metrics(z, labeled, prior=prior)))(stack, priors)
     for i, z in enumerate(CASES.values()):
         one = {name: values[i] for name, values in together.items()}
         assert_same(one, measured(z, LABELED, priors[i]), rtol=1e-5, atol=1e-6)

@@ -75,9 +75,7 @@ def test_markdown_holds_the_numbers_of_the_frames(sweep):
         assert [row[0] for row in rows] == [f"| `{method}`" for method in METHODS]
         for row, method in zip(rows, METHODS, strict=True):
             mine = table.filter(method=method, selection=rule)
-            f1, low, auc = (
-                mine.filter(metric=name).row(0, named=True) for name in ("f1", "f1_below_0.1", "auc")
-            )
+            f1, low, auc = (mine.filter(metric=name).row(0, named=True) for name in ("f1", "f1_below_0.1", "auc"))
             assert row[1] == f"{f1['median']:.3f}"
             assert row[2] == f"{f1['mean']:.3f} [{f1['ci_low']:.3f}, {f1['ci_high']:.3f}]"
             ends = f"[{100 * low['ci_low']:.0f}, {100 * low['ci_high']:.0f}]"
@@ -163,9 +161,7 @@ def test_answers_put_failures_first_with_n_and_interval(sweep):
     verdicts = sweep[3].drop("sentence")
     first, second = answers(verdicts, SHOWN)
     assert (first.label, first.verdicts) == ("vpudra_softlabel", ("selection_artefact",))
-    assert first.lines[0] == (
-        "Under validation F1 with legacy rescue: 2 of 8 runs fail (95 % interval 7 to 59 %)."
-    )
+    assert first.lines[0] == ("Under validation F1 with legacy rescue: 2 of 8 runs fail (95 % interval 7 to 59 %).")
     assert second.label == "vpu, pudra and vpudra_fixed"
     assert "0 of 8 runs each fail (95 % interval 0 to 32 %)" in second.lines[0]
     assert answers(pl.DataFrame(), SHOWN) == []
@@ -294,9 +290,7 @@ def test_missing_optional_columns_and_nan_do_not_stop_the_page(sweep):
     drawn = {p.name: p for p in pictures(runs, selected, verdicts.drop("sentence"), SHOWN)}
     assert "test_oracle_auc" in drawn["trajectories_auc"].caption
     assert "No finite value" in drawn["trajectories_positive"].caption
-    assert all(
-        drawn[name].figure for name in ("selection_story", "final_f1", "failure_rates", "trajectories_f1")
-    )
+    assert all(drawn[name].figure for name in ("selection_story", "final_f1", "failure_rates", "trajectories_f1"))
     tables = table.filter(metric="f1"), verdicts.drop("sentence")
     Page(report.html(runs, selected, *tables, {}, {}, drawn=list(drawn.values())))
 
@@ -320,9 +314,7 @@ def test_write_makes_all_files_and_no_others(written, sweep):
     names = {path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file()}
     figures = {f"figures/{name}.{kind}" for name in NAMES for kind in ("png", "svg")}
     assert names == {"table.md", "report.html"} | figures
-    assert (written / "table.md").read_text(encoding="utf-8") == report.table_markdown(
-        table, verdicts, CONFIG
-    )
+    assert (written / "table.md").read_text(encoding="utf-8") == report.table_markdown(table, verdicts, CONFIG)
     for name in NAMES:
         assert (written / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -335,9 +327,7 @@ def test_write_removes_a_figure_that_no_longer_applies(sweep, tmp_path):
         path.write_text("old")
     runs, selected, _, _ = sweep
     selected = selected.filter(selection="last").filter(pl.col("method") == "vpu")
-    page = report.write(
-        tmp_path, runs.clear(), selected, fake_summary(selected), fake_verdicts(selected), {}, {}
-    )
+    page = report.write(tmp_path, runs.clear(), selected, fake_summary(selected), fake_verdicts(selected), {}, {})
     assert page == tmp_path / "report.html"
     assert not any(path.exists() for path in stale)
     assert mine.read_text() == "old"

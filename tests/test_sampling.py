@@ -56,8 +56,7 @@ def pair_probabilities(weights: np.ndarray) -> dict[tuple[int, int], float]:
     """P of each unordered pair when two are drawn one after the other with probabilities ∝ weights."""
     w = weights / weights.sum()
     return {
-        (i, j): w[i] * w[j] / (1 - w[i]) + w[j] * w[i] / (1 - w[j])
-        for i, j in itertools.combinations(range(len(w)), 2)
+        (i, j): w[i] * w[j] / (1 - w[i]) + w[j] * w[i] / (1 - w[j]) for i, j in itertools.combinations(range(len(w)), 2)
     }
 
 
@@ -112,9 +111,7 @@ def test_equal_scores_are_scar():
     labels, score = np.ones(50, np.int8), np.full(50, 0.7)
     at_random = label_positives(labels, 8, c=0.3)
     for mechanism in ("sar_lbe_a", "sar_lbe_b"):
-        np.testing.assert_array_equal(
-            label_positives(labels, 8, c=0.3, mechanism=mechanism, score=score), at_random
-        )
+        np.testing.assert_array_equal(label_positives(labels, 8, c=0.3, mechanism=mechanism, score=score), at_random)
 
 
 @pytest.mark.parametrize(

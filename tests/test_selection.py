@@ -58,7 +58,15 @@ def test_undefined_columns_say_so():
 
 
 def test_rules_and_their_columns():
-    assert set(RULES) == {"last", "val_f1", "val_f1_rescue", "pu_accuracy", "pu_auc", "nn_risk", "variational"}
+    assert set(RULES) == {
+        "last",
+        "val_f1",
+        "val_f1_rescue",
+        "pu_accuracy",
+        "pu_auc",
+        "nn_risk",
+        "variational",
+    }
     assert [name for name, rule in RULES.items() if rule.sign < 0] == ["nn_risk", "variational"]
     label_free = {name for name, rule in RULES.items() if rule.label_free}
     assert label_free == {"last", "pu_accuracy", "pu_auc", "nn_risk", "variational"}

@@ -146,9 +146,7 @@ def test_standardization_sees_the_given_rows_only(seed, shape):
 
 
 def test_standardization_is_computed_in_float64():
-    x = (
-        np.float32(16_777_216) + np.arange(0, 2000, 2, dtype=np.float32)[:, None]
-    )  # float32 sums lose these steps
+    x = np.float32(16_777_216) + np.arange(0, 2000, 2, dtype=np.float32)[:, None]  # float32 sums lose these steps
     mean, sd = standardization(x, np.arange(1000))
     assert mean[0] == np.float32(16_777_216 + 999)
     assert sd[0] == np.float32(np.sqrt((1000**2 - 1) / 12) * 2)

@@ -46,9 +46,7 @@ def test_wilson_without_trials_knows_nothing():
     assert stats.wilson(0, 0) == (0.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("successes", "n", "level"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 0.0), (1, 2, 95.0)]
-)
+@pytest.mark.parametrize(("successes", "n", "level"), [(3, 2, 0.95), (-1, 2, 0.95), (1, 2, 0.0), (1, 2, 95.0)])
 def test_wilson_refuses_impossible_input(successes, n, level):
     with pytest.raises(ValueError, match="must lie between"):
         stats.wilson(successes, n, level)

@@ -20,7 +20,13 @@ from jaxpu import config, results, sweep, train
 from jaxpu.config import ConfigError, PlacementConfig
 from jaxpu.sweep import groups_of, prepare, resolve, runs_of
 
-RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "val_oracle_f1_rescue", "train_p_labeled")
+RECORDED = (
+    "train_loss",
+    "test_oracle_auc",
+    "test_oracle_log_loss",
+    "val_oracle_f1_rescue",
+    "train_p_labeled",
+)
 
 
 def numbers(runs: pl.DataFrame, seed: int) -> np.ndarray:
@@ -169,7 +175,8 @@ from problems import tiny
 import jax
 jax.config.update("jax_compilation_cache_dir", {cache!r})
 print("ready", flush=True)
-sweep.run(tiny(seeds=8, training__epochs=8, placement__segment=1, placement__part=2, placement__devices=1), Path({out!r}))
+slow = {{"training__epochs": 8, "placement__segment": 1, "placement__part": 2, "placement__devices": 1}}
+sweep.run(tiny(seeds=8, **slow), Path({out!r}))
 """
 
 

@@ -13,7 +13,13 @@ from jaxpu import mixup, models, train
 from jaxpu.data import plan
 from jaxpu.selection import RULES, replay, watched_column
 
-LINEAR = {"model": {"name": "linear"}, "data__c": 0.1, "training__batch_size": 16, "selection__stop": False, "training__lr": 0.05}
+LINEAR = {
+    "model": {"name": "linear"},
+    "data__c": 0.1,
+    "training__batch_size": 16,
+    "selection__stop": False,
+    "training__lr": 0.05,
+}
 
 
 def sigmoid(z):
@@ -33,15 +39,19 @@ def plain_loop(cell, key, data, static, params, prior):
     for epoch in range(static.epochs):
         rows, masks = plan.mixed_plan(train._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
         lams = mixup.sample(train._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
+        step_keys = jax.random.split(train._fold(key, train.STEPS, epoch), (3, len(rows)))
         skipped.append(0)
-        for step, (places, mask, lam) in enumerate(zip(np.asarray(rows), np.asarray(masks), np.asarray(lams), strict=True)):
+        for step, (places, mask, lam) in enumerate(
+            zip(np.asarray(rows), np.asarray(masks), np.asarray(lams), strict=True)
+        ):
             labeled = (places < static.n_labeled) & mask
             if not labeled.any():
                 skipped[-1] += 1
                 continue
-            number = epoch * len(rows) + step
             partner = mixup.labeled_positives(
-                train._fold(key, train.PARTNER, number), jnp.asarray(places < static.n_labeled, float), mask=jnp.asarray(mask, float)
+                step_keys[1, step],
+                jnp.asarray(places < static.n_labeled, float),
+                mask=jnp.asarray(mask, float),
             )
             features = np.c_[x[np.asarray(data.train)[places]], np.ones(len(places))]
             mixed = lam * features + (1 - lam) * features[np.asarray(partner)]
@@ -132,7 +142,10 @@ def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_repl
             column = np.asarray(free.history[watched_column(rule)])
             kept = replay(column, sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
             replayed.append(kept.epochs_run)
-            on_device = replay(np.asarray(stopped.history[watched_column(rule)])[: int(stopped.state.epoch)], min_delta=static.min_delta)
+            on_device = replay(
+                np.asarray(stopped.history[watched_column(rule)])[: int(stopped.state.epoch)],
+                min_delta=static.min_delta,
+            )
             assert int(stopped.state.best_epoch[place]) == on_device.epoch
         assert int(stopped.state.epoch) == max(replayed)
         lengths.add(max(replayed))
@@ -179,7 +192,16 @@ def test_probes_see_the_network_after_each_epoch():
 @pytest.mark.parametrize("method", ["vpu_published", "nnpusb", "pudra_softplus"])
 def test_methods_of_other_batches_and_thresholds_learn_too(method):
     # the synthetic problem is nearly separable: a linear classifier gets F1 around 0.93
-    cell = first_cell(tiny(methods=[method], model={"name": "linear"}, training__lr=0.05, training__epochs=12, data__c=0.5, selection__stop=False))
+    cell = first_cell(
+        tiny(
+            methods=[method],
+            model={"name": "linear"},
+            training__lr=0.05,
+            training__epochs=12,
+            data__c=0.5,
+            selection__stop=False,
+        )
+    )
     _, _, static, _ = inputs = run_inputs(cell)
     run = jitted_train(*inputs)
     assert static.batching == ("separate" if method == "vpu_published" else "mixed")

@@ -56,9 +56,7 @@ def _share_predicted(e: Evidence) -> str:
     """The share predicted positive, unless it is unknown at the decision that F1 belongs to."""
     if math.isnan(e["predicted_positive"]):
         return ""
-    return (
-        f", with {percent(e['predicted_positive'])} predicted positive where {percent(e['prevalence'])} are"
-    )
+    return f", with {percent(e['predicted_positive'])} predicted positive where {percent(e['prevalence'])} are"
 
 
 def _trivial(e: Evidence) -> str:
@@ -92,8 +90,7 @@ _EPOCH: dict[Verdict, Callable[[Evidence], str]] = {
         f"noise around the threshold: F1 {e['f1']:.3f}, AUC {e['auc']:.3f}; {_trivial(e)}."
     ),
     Verdict.WEAK_RANKING: lambda e: (
-        f"The scores hardly rank: AUC {e['auc']:.3f}. F1 {e['f1']:.3f}, at best {e['f1_best']:.3f}; "
-        f"{_trivial(e)}."
+        f"The scores hardly rank: AUC {e['auc']:.3f}. F1 {e['f1']:.3f}, at best {e['f1_best']:.3f}; {_trivial(e)}."
     ),
     Verdict.UNDEFINED: lambda e: (
         "F1 and AUC are undefined: the labels are not of both classes. Evaluate on rows of both."

@@ -112,9 +112,7 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
     return Assessment(numbers, flags, np.asarray(collapsed))
 
 
-def epoch_verdicts(
-    metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS
-) -> Shaped[np.ndarray, "..."]:
+def epoch_verdicts(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Shaped[np.ndarray, "..."]:
     """Name the verdict of every epoch, as an array of strings in the shape of the metrics.
 
     Args:
@@ -130,14 +128,10 @@ def epoch_verdicts(
     ['threshold_shift', 'healthy']
     """
     flags = assess(metrics, thresholds=thresholds).flags
-    return np.select(
-        [flags[verdict] for verdict in EPOCH_ORDER], [str(verdict) for verdict in EPOCH_ORDER], ""
-    )
+    return np.select([flags[verdict] for verdict in EPOCH_ORDER], [str(verdict) for verdict in EPOCH_ORDER], "")
 
 
-def collapsed_epochs(
-    metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS
-) -> Bool[np.ndarray, "..."]:
+def collapsed_epochs(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Bool[np.ndarray, "..."]:
     """Say which epochs are collapsed, by the definition at the head of this module.
 
     Args:
@@ -155,9 +149,7 @@ def collapsed_epochs(
     return assess(metrics, thresholds=thresholds).collapsed
 
 
-def _flags(
-    numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds
-) -> dict[Verdict, Bool[np.ndarray, "..."]]:
+def _flags(numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
     f1, auc, spread = numbers["f1"], numbers["auc"], numbers["score_sd"]
     predicted, prevalence = numbers["predicted_positive"], numbers["prevalence"]
     finite = np.isfinite(spread)

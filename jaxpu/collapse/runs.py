@@ -188,9 +188,7 @@ def _longer(longer: Assessment, epochs: int) -> dict[str, float]:
 _DRIVER_NAMES = ("driver_end", "driver_reference", "driver_range", "driver_correlation")
 
 
-def _driver(
-    driver: Float[np.ndarray, " epochs"], run: Assessment, reference: float | None
-) -> dict[str, float]:
+def _driver(driver: Float[np.ndarray, " epochs"], run: Assessment, reference: float | None) -> dict[str, float]:
     """Where the driver ends, against what, and whether it moved with the mean score."""
     if "score_mean" not in run.numbers:
         raise ValueError("a driver is compared with the mean score: expected score_mean in the trajectory")
@@ -218,9 +216,7 @@ def _assess(trajectory: Metrics, thresholds: Thresholds) -> Assessment:
 def _aligned(name: str, values: ArrayLike | float, run: Assessment) -> Float[np.ndarray, " epochs"]:
     column = np.asarray(values, dtype=np.float64)
     if column.shape != run.collapsed.shape:
-        raise ValueError(
-            f"expected {name} of shape {run.collapsed.shape}, one entry an epoch; got {column.shape}"
-        )
+        raise ValueError(f"expected {name} of shape {run.collapsed.shape}, one entry an epoch; got {column.shape}")
     return column
 
 

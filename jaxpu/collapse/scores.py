@@ -70,9 +70,7 @@ def score_trajectory(
     """
     epochs = np.asarray(scores)
     if epochs.ndim != 2 or not len(epochs):
-        raise ValueError(
-            f"expected scores of shape (epochs, n), at least one epoch; got shape {epochs.shape}"
-        )
+        raise ValueError(f"expected scores of shape (epochs, n), at least one epoch; got shape {epochs.shape}")
     rows = [score_metrics(row, labels, threshold=threshold) for row in epochs]
     return {name: np.array([row[name] for row in rows]) for name in _NAMES}
 

@@ -20,9 +20,7 @@ def steps_per_epoch(n_rows: int, batch_size: int) -> int:
         15
     """
     if n_rows < 1 or batch_size < 1:
-        raise ValueError(
-            f"expected at least one row and a batch of at least one, got {n_rows} and {batch_size}"
-        )
+        raise ValueError(f"expected at least one row and a batch of at least one, got {n_rows} and {batch_size}")
     return -(-n_rows // batch_size)
 
 

@@ -16,9 +16,7 @@ from jaxpu.data.dataset import Dataset, first_line
 Centres = Float[np.ndarray, "k d"]
 
 
-def gaussians(
-    *, n: int = 2000, d: int = 2, pi: float = 0.4, separation: float = 2.0, seed: int = 0
-) -> Dataset:
+def gaussians(*, n: int = 2000, d: int = 2, pi: float = 0.4, separation: float = 2.0, seed: int = 0) -> Dataset:
     """Two Gaussians with unit covariance, so that a linear classifier is optimal; true posterior known.
 
     With u = (1, .., 1)/√d and s the separation, positives are N(s u/2, I), negatives N(-s u/2, I), and

@@ -142,9 +142,7 @@ def nnpusb(
         >>> round(float(nnpusb(jnp.array([1.0, -1.0]), jnp.array([1, 0]), prior=0.5)), 4)
         0.1566
     """
-    return nnpu(
-        logits, labeled, prior=prior, mask=mask, surrogate="logistic", variant=variant, beta=beta, gamma=gamma
-    )
+    return nnpu(logits, labeled, prior=prior, mask=mask, surrogate="logistic", variant=variant, beta=beta, gamma=gamma)
 
 
 def pudra(
@@ -219,9 +217,7 @@ def variational(
     return log_mean - mean(log_p, positive)
 
 
-def pn(
-    logits: Logits, labels: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None
-) -> Scalar:
+def pn(logits: Logits, labels: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None) -> Scalar:
     """Mean binary cross-entropy; ``prior`` is not used.
 
     With the true classes as ``labels`` (1 = positive, 0 = negative) this is the oracle; with the labelled

@@ -10,9 +10,7 @@ from jaxpu.metrics.rows import Labels, Rows, rows_of, weighted_mean
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 
 
-def accuracy(
-    logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None
-) -> Scalar:
+def accuracy(logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None) -> Scalar:
     """Share of rows whose prediction equals their label; NaN without rows.
 
     Example:
@@ -23,9 +21,7 @@ def accuracy(
     return weighted_mean((rows.z > threshold) == (rows.positive != 0), rows.weight)
 
 
-def precision(
-    logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None
-) -> Scalar:
+def precision(logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None) -> Scalar:
     """TP / (TP + FP): share of positives among the rows predicted positive.
 
     0 if no row is predicted positive (scikit-learn's ``zero_division=0``), NaN without rows.
@@ -40,9 +36,7 @@ def precision(
     return jnp.where(nothing_predicted, 0, share)
 
 
-def recall(
-    logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None
-) -> Scalar:
+def recall(logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mask | None = None) -> Scalar:
     """TP / (TP + FN): share of the positives that is predicted positive; NaN without positives.
 
     Example:
@@ -66,9 +60,7 @@ def f1(logits: Logits, labels: Labels, *, threshold: ScalarLike = 0.0, mask: Mas
     return f1_of(rows, rows.z > threshold)
 
 
-def f1_max_shift(
-    logits: Logits, labels: Labels, *, log_p_max: ScalarLike, mask: Mask | None = None
-) -> Scalar:
+def f1_max_shift(logits: Logits, labels: Labels, *, log_p_max: ScalarLike, mask: Mask | None = None) -> Scalar:
     """F1 of the published VPU rule: positive iff log p − log p_max > log ½.
 
     The variational objective does not change if p is multiplied by a constant, so the published method scales

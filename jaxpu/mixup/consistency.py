@@ -47,9 +47,7 @@ PENALTIES: dict[str, Callable[[Array, Array], Array]] = {"log_mse": log_mse, "po
 """The penalties by name."""
 
 
-def _wide(
-    log_mu: Float[Array, " n"], log_p: Float[Array, " n"]
-) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
+def _wide(log_mu: Float[Array, " n"], log_p: Float[Array, " n"]) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
     """Both in float32 or wider, with their shapes checked."""
     log_mu, log_p = jnp.asarray(log_mu), jnp.asarray(log_p)
     if log_p.ndim != 1 or log_mu.shape != log_p.shape:

@@ -136,11 +136,7 @@ def worst_rows(selected: pl.DataFrame, most: int) -> tuple[list[str], int]:
 def below_counts(selected: pl.DataFrame, rules: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Runs with F1 below 0.1, and all runs, under each rule that has any."""
     groups = {rule: selected.filter(pl.col("selection") == rule) for rule in rules}
-    return {
-        rule: (group.select(BELOW.sum()).item(), group.height)
-        for rule, group in groups.items()
-        if group.height
-    }
+    return {rule: (group.select(BELOW.sum()).item(), group.height) for rule, group in groups.items() if group.height}
 
 
 def below_sentence(selected: pl.DataFrame, rules: Sequence[str]) -> str:

@@ -76,9 +76,7 @@ def _rule(axis: Axes, data: pl.DataFrame, rows: list[str], offset: float, look: 
     error = np.nan_to_num(np.maximum([rate - low, high - rate], 0))
     name = rule_name(data["selection"][0]) if data.height else None
     size = 7 if marker == "X" else 5
-    axis.errorbar(
-        rate, place, xerr=error, fmt=marker, color=colour, markersize=size, linewidth=1.4, label=name
-    )
+    axis.errorbar(rate, place, xerr=error, fmt=marker, color=colour, markersize=size, linewidth=1.4, label=name)
     beside: dict[str, Any] = {"textcoords": "offset points", "va": "center", "fontsize": 8, "color": colour}
     for share, n, end, y in zip(rate, data["n"], rate + error[1], place, strict=True):
         axis.annotate(f"{round(share * n)}/{n}", (end, y), (5, 0), **beside)

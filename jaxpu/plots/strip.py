@@ -89,9 +89,7 @@ def _panel(axis: Axes, data: pl.DataFrame, rows: list[str]) -> None:
         known, low = values[np.isfinite(values)], int((np.nan_to_num(values) < COLLAPSED_F1).sum())
         if len(known):
             median = float(np.median(known))
-            axis.plot(
-                [median, median], [i - 0.36, i + 0.36], color=INK, linewidth=2, zorder=5, label="median"
-            )
+            axis.plot([median, median], [i - 0.36, i + 0.36], color=INK, linewidth=2, zorder=5, label="median")
         colour, weight = (RED, "bold") if low else (QUIET, "normal")
         _beside(axis, i, f"{low}/{len(values)}", va="center", color=colour, weight=weight)
 

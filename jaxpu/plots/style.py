@@ -73,9 +73,7 @@ def headline(figure: Figure, statement: str, legend: Mapping[str, Artist] | None
     figure.suptitle("\n".join(lines), x=0.006, y=1 - 0.05 / height, ha="left", va="top").set_in_layout(False)
     if legend:
         corner = (0.0, 1 - (0.06 + 0.2 * len(lines)) / height)
-        names = figure.legend(
-            legend.values(), legend.keys(), loc="upper left", bbox_to_anchor=corner, ncols=4
-        )
+        names = figure.legend(legend.values(), legend.keys(), loc="upper left", bbox_to_anchor=corner, ncols=4)
         names.set_in_layout(False)
 
 

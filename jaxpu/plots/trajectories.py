@@ -64,9 +64,7 @@ def trajectories(
         figure.supylabel(metric_name(metric))
         figure.supxlabel("epoch" + left_out(len(everything) - len(rows), "panels"))
         named = {
-            text: handle
-            for panel in panels
-            for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)
+            text: handle for panel in panels for handle, text in zip(*panel.get_legend_handles_labels(), strict=True)
         }
         headline(figure, _statement(shown, metric), named)
     return figure

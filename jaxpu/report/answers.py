@@ -49,8 +49,7 @@ def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:
 def _told(counts: Mapping[str, tuple[int, int]]) -> str:
     """How many runs score low under each rule."""
     parts = [
-        f"{below} of {n} runs score{'s' if below == 1 else ''} F1 below {COLLAPSED_F1:g} under "
-        f"{rule_name(rule)}"
+        f"{below} of {n} runs score{'s' if below == 1 else ''} F1 below {COLLAPSED_F1:g} under {rule_name(rule)}"
         for rule, (below, n) in counts.items()
         if below
     ]
@@ -88,9 +87,7 @@ def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 8) -> list
     data = data.filter(pl.col("selection").is_in(list(rules)))
     found, healthy = [], []
     for (label,), group in data.group_by("label", maintain_order=True):
-        rows = sorted(
-            group.iter_rows(named=True), key=lambda row: (-row["rate"], rules.index(row["selection"]))
-        )
+        rows = sorted(group.iter_rows(named=True), key=lambda row: (-row["rate"], rules.index(row["selection"])))
         words = tuple(dict.fromkeys(row["verdict"] for row in rows if row["verdict"] != "healthy"))
         if words:
             found.append((rows[0]["rate"], Answer(str(label), words, tuple(map(_line, rows)))))

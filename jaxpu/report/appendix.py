@@ -49,10 +49,7 @@ def verdict_table(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     counts: dict[tuple[str, str], int] = {}
     if {"verdict", "selection"} <= {*selected.columns}:
         shown = selected.filter(pl.col("selection").is_in(list(rules)), pl.col("verdict").is_not_null())
-        counts = {
-            (verdict, rule): n
-            for verdict, rule, n in shown.group_by("verdict", "selection").len().iter_rows()
-        }
+        counts = {(verdict, rule): n for verdict, rule, n in shown.group_by("verdict", "selection").len().iter_rows()}
     given = sorted({verdict for verdict, _ in counts}, key=lambda word: ([*VERDICTS, word].index(word), word))
     heads = ["verdict", "meaning", *(f"runs, {escape(rule_name(rule))}" for rule in rules)]
     rows = []
@@ -91,12 +88,9 @@ def definitions(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     """The words of the report, with the decision rules that its methods use."""
     terms = glossary(rules)
     if {"method", "decision"} <= {*selected.columns} and selected.height:
-        used = selected.group_by("decision", maintain_order=True).agg(
-            pl.col("method").unique(maintain_order=True)
-        )
+        used = selected.group_by("decision", maintain_order=True).agg(pl.col("method").unique(maintain_order=True))
         terms["decision rule"] = "What counts as a positive prediction. " + " ".join(
-            f"{', '.join(methods)}: {DECISIONS.get(decision, decision)}."
-            for decision, methods in used.iter_rows()
+            f"{', '.join(methods)}: {DECISIONS.get(decision, decision)}." for decision, methods in used.iter_rows()
         )
     items = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>\n" for term, text in terms.items())
     return f"<dl>\n{items}</dl>"
@@ -107,9 +101,7 @@ def repeat(provenance: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     command = provenance.get("command")
     text = " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command or "")
     first = f"<pre><code>{escape(text)}</code></pre>\n" if text else _quiet("The command was not recorded.")
-    facts = {
-        str(key).replace("_", " "): _flat(value) for key, value in provenance.items() if key != "command"
-    }
+    facts = {str(key).replace("_", " "): _flat(value) for key, value in provenance.items() if key != "command"}
     rows = [[escape(key), escape(value)] for key, value in facts.items()]
     origin = table(["provenance", ""], rows, "text") if rows else _quiet("No provenance was recorded.")
     plain = json.loads(json.dumps(dict(config), default=str))

@@ -87,9 +87,7 @@ def _document(title: str, body: str) -> str:
     )
 
 
-def _header(
-    title: str, selected: pl.DataFrame, provenance: Mapping[str, Any], config: Mapping[str, Any]
-) -> str:
+def _header(title: str, selected: pl.DataFrame, provenance: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     facts = []
     if {*RUN} <= {*selected.columns} and selected.height:
         names = ", ".join(selected["dataset"].unique(maintain_order=True))

@@ -33,9 +33,7 @@ class Picture(NamedTuple):
     caption: str
 
 
-def pictures(
-    runs: pl.DataFrame, selected: pl.DataFrame, verdicts: pl.DataFrame, rules: Sequence[str]
-) -> list[Picture]:
+def pictures(runs: pl.DataFrame, selected: pl.DataFrame, verdicts: pl.DataFrame, rules: Sequence[str]) -> list[Picture]:
     """Draw all figures of a report; what cannot be drawn gives a picture that says why.
 
     Args:

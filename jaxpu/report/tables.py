@@ -129,9 +129,7 @@ def report_rules(frame: pl.DataFrame, config: Mapping[str, Any]) -> list[str]:
     return shown_rules(frame["selection"].unique(maintain_order=True).to_list(), _default(config))
 
 
-def sections(
-    summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]
-) -> list[tuple[str, list[Line]]]:
+def sections(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     """(heading, rows) for each rule that a report shows; empty when nothing was recorded."""
     found = []
     for rule in report_rules(summary, config):
@@ -154,9 +152,7 @@ def seeds(lines: Sequence[Line]) -> str:
     return f"n = {most} seed{'s' if most != 1 else ''}" if least == most else f"n = {least} to {most} seeds"
 
 
-def table_markdown(
-    summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None
-) -> str:
+def table_markdown(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None) -> str:
     """The table as Markdown, one section a selection rule.
 
     Args:
@@ -177,9 +173,7 @@ def table_markdown(
     return "\n\n".join(blocks) + "\n"
 
 
-def table_rich(
-    summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None
-) -> Table:
+def table_rich(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None) -> Table:
     """The table for a terminal of 100 columns; arguments as in ``table_markdown``."""
     grid = Table.grid()
     for heading, lines in sections(summary, verdicts, config or {}):

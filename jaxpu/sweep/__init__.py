@@ -1,6 +1,6 @@
 """Sweeps: every method at every grid point for every seed, resumable, on whatever devices there are.
 
-    cells x seeds -> runs -> groups of equal static part -> placement -> pool of slots -> runs.parquet
+cells x seeds -> runs -> groups of equal static part -> placement -> pool of slots -> runs.parquet
 """
 
 import dataclasses

@@ -48,7 +48,9 @@ def load(path: Path, like: Any) -> tuple[list[str | None], Any, list[dict[str, n
         run_ids = json.loads(str(stored["run_ids"]))
         leaves, structure = jax.tree.flatten(like)
         names = [f"state/{i}" for i in range(len(leaves))]
-        if not all(n in stored and stored[n].shape[1:] == leaf.shape[1:] for n, leaf in zip(names, leaves, strict=True)):
+        if not all(
+            n in stored and stored[n].shape[1:] == leaf.shape[1:] for n, leaf in zip(names, leaves, strict=True)
+        ):
             return None
         states = structure.unflatten([stored[n] for n in names])
         histories: list[dict[str, np.ndarray]] = [{} for _ in run_ids]

@@ -22,7 +22,6 @@ from jaxpu.config import ConfigError, PlacementConfig
 from jaxpu.objective import Hyper
 from jaxpu.sweep.prepare import Rows
 
-
 Segment = tuple[train.State, train.History, Array]
 
 
@@ -163,4 +162,3 @@ class Program:
 
         states = jax.tree.map(stack, jax.eval_shape(shape_of))
         return states._replace(epoch=np.full_like(states.epoch, self._static.epochs))
-

@@ -69,9 +69,7 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
     """
     cells = expand(experiment)
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
-    identities = [
-        (FORMAT, c.method_name, c.label, c.method, c.data, c.model, c.training, _recorded(c)) for c in cells
-    ]
+    identities = [(FORMAT, c.method_name, c.label, c.method, c.data, c.model, c.training, _recorded(c)) for c in cells]
     return [
         RunSpec(cell, seed, digest(*identity, seed))
         for seed in seeds
