@@ -55,6 +55,8 @@ class Version:
     """Print the version, as ``--version`` does."""
 
 
+_DESCRIPTION = "Train classifiers from positive and unlabelled data over many seeds, and find out why it fails."
+
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Report, tyro.conf.subcommand("report")]
@@ -68,7 +70,7 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["--version"]:
         arguments = ["version"]
-    command = tyro.cli(Command, prog="jaxpu", description=jaxpu.__doc__, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    command = tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
     from jaxpu.config import ConfigError
     from jaxpu.results import ResultsError
 
@@ -175,20 +177,21 @@ def _report(folder: Path) -> int:
 def _list() -> int:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     from jaxpu import data
-    from jaxpu.methods import METHODS
+    from jaxpu.methods import METHODS, formula
     from jaxpu.selection import RULES
 
     console = Console()
     for title, rows in (
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
-        ("methods", {name: f"{m.base} + {m.penalty}" if m.mixup else m.base for name, m in METHODS.items()}),
+        ("methods", {name: formula(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
     ):
         table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
         for name, meaning in rows.items():
-            table.add_row(f"[bold]{name}[/bold]", meaning)
+            table.add_row(Text(name, style="bold"), Text(meaning))
         console.print(table, "")
     return 0
 
@@ -202,6 +205,7 @@ class _Screen:
 
         self.quiet = quiet
         self.console = Console(stderr=True)
+        self._printed = 0.0
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -225,6 +229,11 @@ class _Screen:
         """Take in what the sweep says."""
         if progress.note and not self.quiet:
             self.console.print(progress.note, highlight=False)
+        share = progress.runs_done / progress.runs_total
+        if self.bar.disable and not self.quiet and share >= self._printed + 0.1:  # a log file has no bar
+            self._printed = share
+            done = f"{progress.runs_done} of {progress.runs_total} runs, {progress.epochs_done} epochs"
+            self.console.print(done, highlight=False)
         self.bar.update(
             self.task,
             total=progress.runs_total,

@@ -57,7 +57,7 @@ def tables(runs: pl.DataFrame, experiment: Experiment) -> Tables:
         against the best epoch of the run, the test metrics there and the verdict with its explanation.
         ``summary``: dataset, method, cell, selection, metric, n, mean, median, sd, ci_low, ci_high (95 % BCa
         bootstrap of the mean; Wilson for the share of runs with F1 below 0.1), iqm, median_ci_low,
-        median_ci_high, count. ``verdicts``: one row a method and rule.
+        median_ci_high (of F1 only), count. ``verdicts``: one row a method and rule.
     """
     selected, diagnoses = _select(runs, experiment)
     return Tables(selected, summarise(selected), _verdicts(selected, diagnoses))
@@ -118,16 +118,17 @@ def summarise(selected: pl.DataFrame) -> pl.DataFrame:
     for identity, group in selected.group_by(*IDENTITY, maintain_order=True):
         head = dict(zip(IDENTITY, identity, strict=True))
         for column, name in SUMMARISED.items():
-            rows.append(head | {"metric": name} | _moments(group[column].cast(pl.Float64).to_numpy()))
+            rows.append(head | {"metric": name} | _moments(group[column].cast(pl.Float64).to_numpy(), name == "f1"))
         rows.append(head | {"metric": f"f1_below_{COLLAPSED_F1}"} | _collapse(group["f1"].to_numpy()))
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _moments(values: np.ndarray) -> dict[str, float | int | None]:
+def _moments(values: np.ndarray, with_median: bool) -> dict[str, float | int | None]:
     known = values[np.isfinite(values)]
     if not known.size:
         return {"n": 0} | dict.fromkeys((*_NUMBERS, "count"))
-    interval, middle = stats.mean_interval(known), stats.median_interval(known)
+    interval = stats.mean_interval(known)
+    middle = stats.median_interval(known) if with_median else stats.Interval(np.nan, np.nan)
     numbers = {
         "mean": known.mean(),
         "median": np.median(known),

@@ -312,11 +312,19 @@ def test_long_tables_are_folded_and_capped_on_the_page():
 def test_write_makes_all_files_and_no_others(written, sweep):
     _, _, table, verdicts = sweep
     names = {path.relative_to(written).as_posix() for path in written.rglob("*") if path.is_file()}
-    figures = {f"figures/{name}.{kind}" for name in NAMES for kind in ("png", "svg")}
+    figures = {f"figures/{name}.svg" for name in NAMES}
     assert names == {"table.md", "report.html"} | figures
     assert (written / "table.md").read_text(encoding="utf-8") == report.table_markdown(table, verdicts, CONFIG)
     for name in NAMES:
-        assert (written / f"figures/{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (written / f"figures/{name}.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
+
+
+def test_a_figure_too_large_for_svg_is_written_as_png(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxpu.report.write.SVG_LIMIT", 10)
+    report.write(tmp_path, *sweep, {}, CONFIG)
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert names == {f"{name}.png" for name in NAMES}
+    assert all(path.read_bytes().startswith(b"\x89PNG") for path in (tmp_path / "figures").iterdir())
 
 
 def test_write_removes_a_figure_that_no_longer_applies(sweep, tmp_path):

@@ -24,8 +24,8 @@ def write(
 ) -> Path:
     """Write ``table.md``, ``figures/`` and ``report.html`` into a results folder, each file atomically.
 
-    Figures are written as PNG, and as SVG where that is small; those of an earlier report that no longer
-    apply are removed. The arguments are those of ``html``.
+    Figures are written as SVG, or as PNG where that would be too large; those of an earlier report that no
+    longer apply are removed. The arguments are those of ``html``.
 
     Returns:
         The path of the page.
@@ -41,15 +41,14 @@ def write(
 
 
 def _write_figure(folder: Path, picture: Picture) -> None:
-    """Write the files of one figure, or remove them if there is no figure any more."""
-    png, svg = folder / f"{picture.name}.png", folder / f"{picture.name}.svg"
-    if picture.figure is None:
-        png.unlink(missing_ok=True)
-        svg.unlink(missing_ok=True)
-        return
-    image = render(picture.figure, "png")
-    atomic_write(png, lambda path: path.write_bytes(image))
-    if len(picture.svg) <= SVG_LIMIT:
-        atomic_write(svg, lambda path: path.write_bytes(picture.svg))
-    else:
-        svg.unlink(missing_ok=True)
+    """Write a figure as SVG, or as PNG where that would be too large, and remove what no longer applies."""
+    images: dict[str, bytes] = {}
+    if picture.figure is not None:
+        small = len(picture.svg) <= SVG_LIMIT
+        images = {"svg": picture.svg} if small else {"png": render(picture.figure, "png")}
+    for kind in ("svg", "png"):
+        path = folder / f"{picture.name}.{kind}"
+        if kind in images:
+            atomic_write(path, lambda p, kind=kind: p.write_bytes(images[kind]))
+        else:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,307 @@
+"""Training speed, side by side in one process: a PyTorch loop as a user would write it, and jaxpu.
+
+Workload W1: MLP 57-512-256-128-64-1 on Spambase under the seed protocol, batch 256, VPU loss with mixup (two
+forward passes), dropout 0.2, Adam with L2, shuffling, one Beta draw a batch, and evaluation of training,
+validation and test rows every epoch (F1, AUC, log-loss in PyTorch through scikit-learn; some sixty columns in
+jaxpu). The unit is seed-steps (one batch of one seed) per CPU-second and per second of wall time. Rounds are
+interleaved, so that all contenders meet the same neighbours on a shared machine; medians and ranges are
+reported, and ratios are taken within a round.
+
+    pip install -e '.[bench]'
+    python scripts/bench.py                      # CPU, one thread; writes results/bench/<device>.json and .md
+    python scripts/bench.py --seeds 1 32 128 512 # what scripts/gpu_check.sh runs on an accelerator
+
+Without PyTorch the jaxpu half runs alone, and says so.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from jaxpu import config, results, sweep
+from jaxpu.sweep import placement
+from jaxpu.sweep.pool import Pool
+from jaxpu.sweep.prepare import dataset
+
+RATE, ALPHA, LR, L2, BATCH = 0.2, 0.3, 3e-4, 1e-4, 256
+
+
+def experiment(seeds: int, kind: str) -> config.Experiment:
+    """W1 for jaxpu."""
+    return config.parse(
+        {
+            "methods": ["vpu"],
+            "data": {"name": "spambase", "validation": [0.01], "prior": "all"},
+            "model": {"dropout": [RATE] * 3},
+            "training": {"epochs": 40, "batch_size": BATCH, "lr": LR, "weight_decay": L2, "alpha": ALPHA},
+            "selection": {"rules": ["val_f1"], "default": "val_f1", "stop": False},
+            "seeds": seeds,
+            "placement": {"kind": kind, "devices": 1, "part": seeds},
+        }
+    )
+
+
+class Jaxpu:
+    """jaxpu at some number of seeds on one placement: ``run()`` trains ``epochs`` epochs of every seed."""
+
+    def __init__(self, seeds: int, kind: str, epochs: int, folder: Path):
+        self.name, self.seeds, self.epochs = f"jaxpu {seeds} x {kind}", seeds, epochs
+        runs = sweep.runs_of(experiment(seeds, kind))
+        [group] = sweep.groups_of(runs)
+        asked = experiment(seeds, kind).placement
+        where = placement.resolve(asked, group.config, (57,), 4744, seeds)
+        self._pool = Pool(group, where, epochs, folder)
+        for slot, run in zip(self._pool.slots, runs, strict=True):
+            slot.run = run
+        self._pool._states.epoch[:] = 0
+        self._pool.compile()
+        self.compile_seconds = self._pool.program.compile_seconds
+        self.steps_a_seed = epochs * -(-len(sweep.prepare(runs[0].cell.data, 0).rows.train) // BATCH)
+
+    def run(self) -> float:
+        """Train, and return the mean test AUC at the end, as a check that something was learnt."""
+        states = self._pool._put(jax.tree.map(np.copy, self._pool._states))
+        _, history, _ = self._pool.program(self._pool._x, self._pool._y, self._pool._stack(), states)
+        return float(np.asarray(history["test_oracle_auc"])[:, -1].mean())
+
+
+class Torch:
+    """The loop that a PyTorch user would write: tensors on the device, index batches, eager mode."""
+
+    def __init__(self, epochs: int, device: str):
+        import torch
+
+        torch.set_num_threads(1)
+        self.name, self.seeds, self.epochs = f"PyTorch {torch.__version__} eager", 1, epochs
+        self._torch, self._device = torch, torch.device(device)
+        run = sweep.runs_of(experiment(1, "map"))[0]
+        prepared = sweep.prepare(run.cell.data, 0)
+        source = dataset("spambase", ())
+        x = (source.x - prepared.rows.mean) / prepared.rows.sd
+        at = {"device": self._device}
+        self._x = {k: torch.tensor(x[getattr(prepared.rows, k)], **at) for k in ("train", "val", "test")}
+        self._y = {k: source.y[getattr(prepared.rows, k)] for k in ("train", "val", "test")}
+        self._labeled = torch.arange(len(prepared.rows.train), **at) < prepared.n_labeled
+        self.steps_a_seed = epochs * -(-len(prepared.rows.train) // BATCH)
+
+    def run(self) -> float:
+        """Train one seed, and return its test AUC."""
+        torch, nn = self._torch, self._torch.nn
+        layers: list[Any] = []
+        for fan_in, fan_out, dropped in ((57, 512, 1), (512, 256, 1), (256, 128, 1), (128, 64, 0)):
+            layers += [nn.Linear(fan_in, fan_out), nn.ReLU(), *[nn.Dropout(RATE)] * dropped]
+        model = nn.Sequential(*layers, nn.Linear(64, 1)).to(self._device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=LR, weight_decay=L2)
+        beta = torch.distributions.Beta(ALPHA, ALPHA)
+        auc = 0.0
+        for _ in range(self.epochs):
+            model.train()
+            order = torch.randperm(len(self._labeled), device=self._device)
+            for rows in order.split(BATCH):
+                self._step(model, optimizer, beta, rows)
+            auc = self._evaluate(model)
+        return auc
+
+    def _step(self, model: Any, optimizer: Any, beta: Any, rows: Any) -> None:
+        torch = self._torch
+        x, labeled = self._x["train"][rows], self._labeled[rows]
+        positives = x[labeled]
+        if len(positives) == 0:
+            return
+        log_p = torch.nn.functional.logsigmoid(model(x).squeeze(1))
+        partner = positives[torch.randint(len(positives), (len(x),), device=self._device)]
+        lam = float(beta.sample())
+        target = lam * log_p.detach().exp() + (1 - lam)
+        log_mixed = torch.nn.functional.logsigmoid(model(lam * x + (1 - lam) * partner).squeeze(1))
+        loss = log_p.logsumexp(0) - np.log(len(x)) - log_p[labeled].mean()
+        loss = loss + lam * ((target.log() - log_mixed) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def _evaluate(self, model: Any) -> float:
+        from sklearn.metrics import f1_score, log_loss, roc_auc_score
+
+        model.eval()
+        auc = 0.0
+        with self._torch.no_grad():
+            for part, y in self._y.items():
+                p = self._torch.sigmoid(model(self._x[part]).squeeze(1)).cpu().numpy()
+                f1_score(y, p > 0.5, zero_division=0)
+                log_loss(y, p)
+                auc = roc_auc_score(y, p)
+        return float(auc)
+
+
+def gemm_peak() -> float:
+    """GFLOP per CPU-second of a 768³ float32 matrix product in XLA, the best of three."""
+    a = jnp.ones((768, 768))
+    product = jax.jit(lambda a: a @ a)
+    product(a).block_until_ready()
+    rates = []
+    for _ in range(3):
+        began = time.process_time()
+        for _ in range(20):
+            product(a).block_until_ready()
+        rates.append(20 * 2 * 768**3 / (time.process_time() - began) / 1e9)
+    return max(rates)
+
+
+def measure(contender: Any) -> dict[str, float]:
+    """One round of one contender: seed-steps per CPU-second and per wall second, and the AUC it ended with."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    auc = contender.run()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    steps = contender.seeds * contender.steps_a_seed
+    return {"per_cpu_second": steps / cpu, "per_second": steps / wall, "auc": auc}
+
+
+def fresh_process(seeds: int, kind: str, cache: str) -> dict[str, float]:
+    """Compile seconds and peak memory of one placement in a process of its own."""
+    command = [sys.executable, __file__, "--alone", str(seeds), kind]
+    done = subprocess.run(command, env={**os.environ, "JAXPU_CACHE_DIR": cache}, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def alone(seeds: int, kind: str) -> None:
+    """The child of :func:`fresh_process`."""
+    jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_CACHE_DIR"])
+    with tempfile.TemporaryDirectory() as folder:
+        contender = Jaxpu(seeds, kind, 1, Path(folder))
+        contender.run()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"compile_seconds": contender.compile_seconds, "peak_mib": peak}))
+
+
+def contenders(arguments: argparse.Namespace, folder: Path) -> list[Any]:
+    """PyTorch if it is there, and jaxpu at every number of seeds on every placement."""
+    on_cpu = jax.default_backend() == "cpu"
+    made: list[Any] = []
+    try:
+        made.append(Torch(arguments.epochs, "cpu" if on_cpu else "cuda"))
+    except (ImportError, RuntimeError, AssertionError) as error:
+        print(f"PyTorch is left out: {error}")
+    for seeds in arguments.seeds:
+        kinds = ("map",) if seeds == 1 else ("map", "vmap") if on_cpu else ("vmap",)
+        made += [Jaxpu(seeds, kind, arguments.epochs, folder) for kind in kinds]
+    return made
+
+
+def summarise(rounds: list[dict[str, dict[str, float]]]) -> list[dict[str, Any]]:
+    """Median and range of every contender over the rounds, and of its ratio to PyTorch within a round."""
+    names = list(rounds[0])
+    torch = next((name for name in names if name.startswith("PyTorch")), None)
+    rows = []
+    for name in names:
+        row: dict[str, Any] = {"contender": name, "rounds": len(rounds)}
+        for unit in ("per_cpu_second", "per_second"):
+            values = [r[name][unit] for r in rounds]
+            row[unit] = {"median": float(np.median(values)), "low": min(values), "high": max(values)}
+            if torch:
+                ratios = [r[name][unit] / r[torch][unit] for r in rounds]
+                row[f"{unit}_to_torch"] = {
+                    "median": float(np.median(ratios)),
+                    "low": min(ratios),
+                    "high": max(ratios),
+                }
+        row["auc"] = float(np.mean([r[name]["auc"] for r in rounds]))
+        rows.append(row)
+    return rows
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The table for people."""
+
+    def cell(value: dict[str, float] | None, digits: int) -> str:
+        return "" if value is None else "{median:.{d}f} [{low:.{d}f}, {high:.{d}f}]".format(d=digits, **value)
+
+    lines = [
+        f"# Benchmark W1 on {report['device']}",
+        "",
+        f"Made by `{report['command']}`; {report['rounds']} interleaved rounds, median [lowest, highest]; ratios are",
+        f"taken within a round. One thread. GEMM peak {report['gemm_gflop_per_cpu_second']:.0f} GFLOP per CPU-second;",
+        "a step is 0.59 GFLOP.",
+        "",
+        "| contender | seed-steps per CPU-second | to PyTorch | per second of wall | to PyTorch | share of peak | AUC |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in report["table"]:
+        share = row["per_cpu_second"]["median"] * 0.59 / report["gemm_gflop_per_cpu_second"]
+        lines.append(
+            f"| {row['contender']} | {cell(row['per_cpu_second'], 1)} | {cell(row.get('per_cpu_second_to_torch'), 2)} "
+            f"| {cell(row['per_second'], 1)} | {cell(row.get('per_second_to_torch'), 2)} "
+            f"| {100 * share:.0f} % | {row['auc']:.3f} |"
+        )
+    lines += ["", "| placement | compile, cold (s) | from the cache (s) | peak memory (MiB) |", "|---|---|---|---|"]
+    for name, (cold, warm) in report["fresh_processes"].items():
+        lines.append(
+            f"| {name} | {cold['compile_seconds']:.1f} | {warm['compile_seconds']:.1f} | {warm['peak_mib']:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--epochs", type=int, default=3, help="epochs a measurement")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("results/bench"))
+    parser.add_argument("--alone", nargs=2, metavar=("SEEDS", "KIND"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.alone:
+        alone(int(arguments.alone[0]), arguments.alone[1])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        made = contenders(arguments, Path(folder))
+        for contender in made:  # warm up: allocators, lazy imports
+            contender.run()
+        rounds = []
+        for number in range(arguments.rounds):
+            rounds.append({c.name: measure(c) for c in made})
+            print(f"round {number + 1} of {arguments.rounds} done", flush=True)
+    fresh = {}
+    for seeds, kind in [(1, "map"), (max(arguments.seeds), "map" if jax.default_backend() == "cpu" else "vmap")]:
+        with tempfile.TemporaryDirectory() as cache:
+            fresh[f"{seeds} x {kind}"] = [fresh_process(seeds, kind, cache) for _ in range(2)]
+    write(arguments, summarise(rounds), fresh)
+
+
+def write(arguments: argparse.Namespace, table: list[dict[str, Any]], fresh: dict[str, Any]) -> None:
+    device = jax.devices()[0].device_kind
+    report = {
+        "device": device if device != "cpu" else f"CPU ({os.cpu_count()} cores of a shared machine)",
+        "command": " ".join(["python", *sys.argv]),
+        **results.commit(),
+        "versions": results.versions(),
+        "rounds": arguments.rounds,
+        "epochs": arguments.epochs,
+        "gemm_gflop_per_cpu_second": gemm_peak(),
+        "table": table,
+        "fresh_processes": fresh,
+    }
+    name = device.lower().replace(" ", "-")
+    text = markdown(report)
+    results.write_text(arguments.out / f"{name}.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    results.write_text(arguments.out / f"{name}.md", text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

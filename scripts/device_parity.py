@@ -1,0 +1,57 @@
+"""A run on the accelerator is the run on the CPU: same batches and λ, trajectories equal within rounding.
+
+    python scripts/device_parity.py
+
+Both train the same seeds of two methods for two epochs with dropout off (dropout multiplies rounding by chance)
+and matrix products in full float32. Exits with 1 and the worst column if they differ.
+"""
+
+import sys
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from jaxpu import config, sweep, train
+from jaxpu.sweep.prepare import Rows, dataset
+
+jax.config.update("jax_default_matmul_precision", "highest")
+RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "test_score_mean", "train_p_labeled")
+
+
+def trajectories(device: jax.Device, cell: config.Cell, seeds: int) -> np.ndarray:
+    """(seeds, epochs, columns) of one method, all seeds at once on one device."""
+    prepared = [sweep.prepare(cell.data, seed) for seed in range(seeds)]
+    static, hyper = sweep.static_part(cell, prepared[0]), sweep.traced_part(cell, prepared[0])
+    source = dataset(cell.data.name, ())
+    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[p.rows for p in prepared])
+
+    def run(seed: jax.Array, rows: Rows) -> train.History:
+        key = jax.random.fold_in(jax.random.key(0), seed)
+        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *rows)
+        return train.train(key, data, static, hyper).history
+
+    with jax.default_device(device):
+        history = jax.jit(jax.vmap(run))(jnp.arange(seeds), rows)
+    return np.stack([np.asarray(history[name]) for name in RECORDED], axis=-1)
+
+
+def main() -> None:
+    raw = {
+        "methods": ["vpu", "vpudra_softlabel"],
+        "data": {"validation": [0.01]},
+        "model": {"dropout": []},
+        "training": {"epochs": 2},
+        "selection": {"rules": ["last"], "default": "last"},
+    }
+    here, cpu = jax.devices()[0], jax.devices("cpu")[0]
+    print(f"{here.device_kind} against {cpu.device_kind}")
+    for cell in config.expand(config.parse(raw)):
+        apart = np.abs(trajectories(here, cell, 4) - trajectories(cpu, cell, 4)).max(axis=(0, 1))
+        print(cell.method_name, {name: float(f"{d:.2g}") for name, d in zip(RECORDED, apart, strict=True)})
+        if not (apart < 2e-3).all():
+            sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
