@@ -4,7 +4,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import tyro
 
@@ -139,7 +139,8 @@ def _prepare_backend(devices: int | None) -> None:
     """
     import jax
 
-    if jax.config.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in os.environ.get(
+    options = cast(Any, jax.config)  # jax adds its options as attributes while it is imported
+    if options.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in os.environ.get(
         "XLA_FLAGS", ""
     ):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

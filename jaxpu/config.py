@@ -47,11 +47,11 @@ class DataConfig:
     options: dict[str, float | int | str] = Field(default_factory=dict)
     scenario: Literal["case_control", "single_set", "single_set_overlap"] = "case_control"
     mechanism: Literal["scar", "sar_lbe_a", "sar_lbe_b", "sar_pusb"] = "scar"
-    c: float = Field(0.1, gt=0, le=1)
+    c: float = Field(default=0.1, gt=0, le=1)
     test: Share = 0.2
-    validation: tuple[Share, ...] = Field((0.1,), min_length=1)
+    validation: tuple[Share, ...] = Field(default=(0.1,), min_length=1)
     prior: Literal["unlabeled", "all"] | Share = "unlabeled"
-    prior_scale: float = Field(1.0, gt=0)
+    prior_scale: float = Field(default=1.0, gt=0)
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -86,9 +86,9 @@ class TrainingConfig:
 
     epochs: PositiveInt = 40
     batch_size: PositiveInt = 256
-    lr: float = Field(3e-4, gt=0)
-    weight_decay: float = Field(1e-4, ge=0)
-    alpha: float = Field(0.3, ge=0)
+    lr: float = Field(default=3e-4, gt=0)
+    weight_decay: float = Field(default=1e-4, ge=0)
+    alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
 
@@ -108,7 +108,7 @@ class SelectionConfig:
     rules: tuple[str, ...] = ("pu_accuracy", "last", "val_f1")
     default: str = "pu_accuracy"
     patience: PositiveInt = 10
-    min_delta: float = Field(1e-4, ge=0)
+    min_delta: float = Field(default=1e-4, ge=0)
     stop: bool = True
     keep_best: bool = False
 
@@ -161,13 +161,13 @@ class Experiment:
         grid: dotted paths to lists of values, e.g. ``{training.lr: [1e-3, 3e-4], method.anchor: [0, 0.5]}``.
     """
 
-    name: str = Field("experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     description: str = ""
     data: DataConfig = Field(default_factory=DataConfig)
     model: ModelConfig = Field(default_factory=ModelConfig)
     training: TrainingConfig = Field(default_factory=TrainingConfig)
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
-    methods: tuple[str | dict[str, Any], ...] = Field(("vpu",), min_length=1)
+    methods: tuple[str | dict[str, Any], ...] = Field(default=("vpu",), min_length=1)
     seeds: PositiveInt = 8
     first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
     grid: dict[str, list[Any]] = Field(default_factory=dict)

@@ -60,14 +60,14 @@ class Method:
     base: Base
     surrogate: Surrogate = "sigmoid"
     batch_prior: bool = False
-    beta: float = Field(0.0, ge=0)
-    gamma: float = Field(1.0, ge=0)
+    beta: float = Field(default=0.0, ge=0)
+    gamma: float = Field(default=1.0, ge=0)
     penalty: Penalty = "none"
-    anchor: float = Field(1.0, ge=0, le=1)
-    anchor_end: float | None = Field(None, ge=0, le=1)
-    floor: float = Field(0.0, ge=0, le=1)
-    partner_floor: float = Field(0.0, ge=0, le=1)
-    weight: float = Field(1.0, ge=0)
+    anchor: float = Field(default=1.0, ge=0, le=1)
+    anchor_end: float | None = Field(default=None, ge=0, le=1)
+    floor: float = Field(default=0.0, ge=0, le=1)
+    partner_floor: float = Field(default=0.0, ge=0, le=1)
+    weight: float = Field(default=1.0, ge=0)
     weight_by_lambda: bool = True
     mix_unlabeled_only: bool = False
     batching: Literal["mixed", "separate"] = "mixed"

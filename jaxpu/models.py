@@ -3,7 +3,7 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -119,7 +119,7 @@ def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
         if config.init == "torch":
             params = _uniform_fan_in(key, jax.eval_shape(module.init, key, one_row)["params"])
         else:
-            params = module.init(key, one_row)["params"]
+            params = cast(Params, module.init(key, one_row)["params"])
         if config.prior_bias:
             params["head"]["bias"] = jnp.full_like(params["head"]["bias"], _logit(prior))
         return params

@@ -3,6 +3,7 @@
     results/<experiment>/
       config.yaml  provenance.json  runs.parquet  selected.csv  summary.csv  verdicts.csv  table.md
       figures/  report.html
+      parameters/  with selection.keep_best: those of every run's best epoch
       parts/       only while a sweep runs: finished runs, and the state of the unfinished ones
 
 Every file is written beside its place and moved there, so a reader, or a run after a crash, finds an old file
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 import jaxpu
@@ -70,6 +72,43 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
         atomic_write(path, lambda p: frame.write_csv(p, float_precision=6))
     else:
         atomic_write(path, lambda p: frame.write_parquet(p, compression="zstd", compression_level=12))
+
+
+def write_parameters(folder: Path, run_id: str, parameters: dict[str, Any]) -> None:
+    """Keep a run's parameters, a nested dictionary of arrays, as ``parameters/<run_id>.npz``."""
+
+    def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, np.ndarray]:
+        leaves: dict[str, np.ndarray] = {}
+        for name, value in tree.items():
+            path = f"{prefix}{name}"
+            leaves |= flat(value, f"{path}/") if isinstance(value, dict) else {path: np.asarray(value)}
+        return leaves
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            np.savez(file, **flat(parameters))  # pyright: ignore[reportArgumentType]  # names of arrays, not options
+
+    atomic_write(folder / "parameters" / f"{run_id}.npz", write)
+
+
+def read_parameters(folder: Path, run_id: str) -> dict[str, Any]:
+    """Read what :func:`write_parameters` kept: what ``Model.apply`` takes.
+
+    Raises:
+        ResultsError: if the run kept none.
+    """
+    path = folder / "parameters" / f"{run_id}.npz"
+    if not path.exists():
+        raise ResultsError(f"{folder} keeps no parameters of run {run_id}; run with selection.keep_best=true")
+    tree: dict[str, Any] = {}
+    with np.load(path, allow_pickle=False) as stored:
+        for name in stored.files:
+            *parents, leaf = name.split("/")
+            branch = tree
+            for parent in parents:
+                branch = branch.setdefault(parent, {})
+            branch[leaf] = stored[name]
+    return tree
 
 
 @contextlib.contextmanager

@@ -370,7 +370,9 @@ def _follow_rules(state: State, history: History, config: Config) -> State:
         return state._replace(kept=state.params if config.keep_best else None)
     signs = [RULES[rule.partition("@")[0]].sign for rule in watched]
     values = jnp.stack([s * history[str(watched_column(r))] for s, r in zip(signs, watched, strict=True)])
-    better = values > state.best + config.min_delta
+    # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
+    watching = (state.epoch - 2) - state.best_epoch < config.patience
+    better = watching & (values > state.best + config.min_delta)
     state = state._replace(
         best=jnp.where(better, values, state.best),
         best_epoch=jnp.where(better, state.epoch - 1, state.best_epoch),

@@ -7,6 +7,7 @@ and matrix products in full float32. Exits with 1 and the worst column if they d
 """
 
 import sys
+from typing import Any
 
 import jax
 import numpy as np
@@ -19,7 +20,7 @@ jax.config.update("jax_default_matmul_precision", "highest")
 RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "test_score_mean", "train_p_labeled")
 
 
-def trajectories(device: jax.Device, cell: config.Cell, seeds: int) -> np.ndarray:
+def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     """(seeds, epochs, columns) of one method, all seeds at once on one device."""
     prepared = [sweep.prepare(cell.data, seed) for seed in range(seeds)]
     static, hyper = sweep.static_part(cell, prepared[0]), sweep.traced_part(cell, prepared[0])
@@ -28,7 +29,7 @@ def trajectories(device: jax.Device, cell: config.Cell, seeds: int) -> np.ndarra
 
     def run(seed: jax.Array, rows: Rows) -> train.History:
         key = jax.random.fold_in(jax.random.key(0), seed)
-        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *rows)
+        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, rows))
         return train.train(key, data, static, hyper).history
 
     with jax.default_device(device):

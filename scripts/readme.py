@@ -1,6 +1,6 @@
 """Write the results table of README.md from the committed results, or check that it is up to date.
 
-    python scripts/readme.py [--check]
+python scripts/readme.py [--check]
 """
 
 import argparse

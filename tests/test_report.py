@@ -3,6 +3,7 @@
 import base64
 import io
 import re
+import sys
 from html.parser import HTMLParser
 
 import polars as pl
@@ -320,7 +321,7 @@ def test_write_makes_all_files_and_no_others(written, sweep):
 
 
 def test_a_figure_too_large_for_svg_is_written_as_png(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr("jaxpu.report.write.SVG_LIMIT", 10)
+    monkeypatch.setattr(sys.modules["jaxpu.report.write"], "SVG_LIMIT", 10)
     report.write(tmp_path, *sweep, {}, CONFIG)
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert names == {f"{name}.png" for name in NAMES}

@@ -16,8 +16,9 @@ import pytest
 from polars.testing import assert_frame_equal
 from problems import first_cell, jitted_train, run_inputs, tiny
 
-from jaxpu import config, results, sweep, train
+from jaxpu import config, models, results, sweep, train
 from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.selection import replay
 from jaxpu.sweep import groups_of, prepare, resolve, runs_of
 
 RECORDED = (
@@ -247,3 +248,17 @@ def test_nested_validation_sets_are_recorded_and_rules_can_read_them(tmp_path):
     np.testing.assert_array_equal(runs["val_oracle_f1"], runs["val@0.1_oracle_f1"])
     assert runs["val@0.3_oracle_auc"].is_finite().all()
     assert (runs["val@0.3_oracle_log_loss"] != runs["val@0.1_oracle_log_loss"]).all()
+
+
+def test_the_parameters_of_the_best_epoch_are_kept_if_asked(tmp_path):
+    experiment = tiny(seeds=2, selection__keep_best=True)
+    runs = sweep.run(experiment, tmp_path).runs
+    for run in runs.partition_by("run_id"):
+        seed = run["seed"][0]
+        best = replay(run["val_oracle_f1"].to_numpy(), patience=2, min_delta=1e-4).epoch
+        _, data, static, _ = run_inputs(first_cell(experiment), seed)
+        apply = models.build(static.model, (3,)).apply
+        logits = apply(results.read_parameters(tmp_path, run["run_id"][0]), train._features(data, data.test))
+        assert float(jax.nn.sigmoid(logits).mean()) == pytest.approx(run["test_score_mean"][best], rel=1e-5)
+    with pytest.raises(results.ResultsError, match="keep_best=true"):
+        results.read_parameters(tmp_path, "none")

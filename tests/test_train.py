@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from problems import first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import mixup, models, train
@@ -142,17 +144,45 @@ def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_repl
             column = np.asarray(free.history[watched_column(rule)])
             kept = replay(column, sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
             replayed.append(kept.epochs_run)
-            on_device = replay(
-                np.asarray(stopped.history[watched_column(rule)])[: int(stopped.state.epoch)],
-                min_delta=static.min_delta,
-            )
-            assert int(stopped.state.best_epoch[place]) == on_device.epoch
+            assert int(stopped.state.best_epoch[place]) == kept.epoch
         assert int(stopped.state.epoch) == max(replayed)
         lengths.add(max(replayed))
         for name, values in stopped.history.items():
             np.testing.assert_array_equal(np.isnan(np.asarray(values)[max(replayed) :]), True)
             np.testing.assert_array_equal(values[: max(replayed)], free.history[name][: max(replayed)])
     assert min(lengths) < 12, "no run stopped early: the test shows nothing"
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([0.0, 0.1, 0.2, 0.5, 0.9, float("nan")])] * 2), min_size=1, max_size=25))
+def test_rules_followed_on_the_device_are_the_rules_replayed(columns):
+    static = first_cell_static()
+    values = np.array(columns, np.float32)
+    state = train.State({}, (), jnp.zeros((), jnp.int32), jnp.full(2, -jnp.inf), jnp.full(2, -1), None)
+    finished_after = None
+    for epoch, row in enumerate(values):
+        history = {watched_column(rule): jnp.asarray(v) for rule, v in zip(static.rules, row, strict=True)}
+        state = follow(state._replace(epoch=jnp.asarray(epoch + 1)), history)
+        if finished_after is None and bool(train.finished(state, static)):
+            finished_after = epoch + 1
+    replays = [
+        replay(values[:, place], sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
+        for place, rule in enumerate(static.rules)
+    ]
+    assert [int(e) for e in state.best_epoch] == [r.epoch if r.defined else -1 for r in replays]
+    stopped = [r.epochs_run for r in replays]
+    if max(stopped) < len(values):
+        assert finished_after == max(stopped)
+
+
+@functools.cache
+def first_cell_static():
+    base = tiny(training__epochs=40, selection__rules=["val_f1", "nn_risk"], selection__patience=3)
+    return run_inputs(first_cell(base))[2]
+
+
+@jax.jit
+def follow(state, history):
+    return train._follow_rules(state, history, first_cell_static())
 
 
 def test_the_best_parameters_are_kept(long_runs):

@@ -117,7 +117,7 @@ class Program:
         def one(slot: tuple[Slots, train.State]) -> Segment:
             (seed, rows, hyper), state = slot
             key = jax.random.fold_in(jax.random.key(0), seed)
-            data = train.Data(x, y, *rows)
+            data = train.Data(x, y, *map(jnp.asarray, rows))
             start = functools.partial(train.init, key, data, self._static, hyper)
             state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)
             state, history = train.advance(key, state, data, self._static, hyper, self._epochs)

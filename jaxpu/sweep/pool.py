@@ -103,7 +103,7 @@ class Pool:
                     slot.append({name: values[place] for name, values in columns.items()})
             epochs = self._epochs() - before
             host = jax.tree.map(np.array, states)
-            finished = self._write_finished(np.asarray(over))
+            finished = self._write_finished(np.asarray(over), host.kept)
             host = self._fill(host, waiting)
             checkpoint.save(
                 self._state_file,
@@ -145,13 +145,16 @@ class Pool:
     def _put(self, tree: Any) -> Any:
         return jax.device_put(tree, self.program.by_run)
 
-    def _write_finished(self, over: np.ndarray) -> int:
+    def _write_finished(self, over: np.ndarray, kept: Any) -> int:
         done = [place for place, slot in enumerate(self.slots) if slot.run and over[place]]
         if not done:
             return 0
         slots = [self.slots[place] for place in done]
         frame = pl.concat([_frame(slot.run, slot.history) for slot in slots if slot.run])
         name = digest([slot.run.run_id for slot in slots if slot.run])
+        for place in done if kept is not None else []:
+            parameters = jax.tree.map(lambda leaf, place=place: leaf[place], kept)
+            results.write_parameters(self.folder, self.slots[place].run.run_id, parameters)
         results.write_frame(self.folder / "parts" / f"{name}.parquet", frame)
         for place in done:
             self.slots[place] = Slot()

@@ -78,11 +78,12 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
 
 
 def _recorded(cell: Cell) -> list[object]:
-    """What of the selection settings changes the recorded trajectory: only where it stops."""
+    """What of the selection settings changes what is kept of a run: where it stops, and whose parameters."""
     s = cell.selection
+    kept = [s.default, s.patience, s.min_delta] if s.keep_best else []
     if not s.stop or "last" in s.rules:
-        return []
-    return [sorted(s.rules), s.patience, s.min_delta]
+        return kept
+    return [sorted(s.rules), s.patience, s.min_delta, *kept]
 
 
 def groups_of(runs: list[RunSpec]) -> list[Group]:
