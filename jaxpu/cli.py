@@ -1,6 +1,7 @@
 """The ``jaxpu`` command. Nothing heavy is imported before it is needed, so help answers at once."""
 
 import os
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (ConfigError, ResultsError) as error:
         print(f"jaxpu: {error}", file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:
+        print("\njaxpu: interrupted", file=sys.stderr)
+        sys.exit(130)
 
 
 def _do(command: Any) -> int:
@@ -94,7 +98,6 @@ def _do(command: Any) -> int:
 
 def _run(command: Run) -> int:
     from jaxpu import config
-    from jaxpu.results import ResultsError
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
@@ -108,12 +111,14 @@ def _run(command: Run) -> int:
         with _Screen(quiet=command.quiet) as screen:
             outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
     except KeyboardInterrupt:
-        words = " ".join(sys.argv[1:]) if sys.argv[1:] else f"run {command.config}"
-        print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words.replace(' --fresh', '')}")
+        words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
+        print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
     _write(folder, experiment, outcome.runs, outcome.provenance)
     if outcome.failures:
-        raise ResultsError("; ".join(outcome.failures) + f". Repeat the command to redo them (kept: {folder})")
+        failures = "; ".join(outcome.failures)
+        print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
+        return 1
     return 0
 
 
@@ -172,6 +177,10 @@ def _report(folder: Path) -> int:
     resolved, provenance, runs = results.read_folder(folder)
     experiment = config.parse(resolved, where=str(folder / "config.yaml"))
     _write(folder, experiment, runs, provenance)
+    missing = len(config.expand(experiment)) * experiment.seeds - runs["run_id"].n_unique()
+    if missing:
+        print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
+        return 1
     return 0
 
 

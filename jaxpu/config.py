@@ -137,8 +137,10 @@ class PlacementConfig:
         chunk: runs at once for ``chunk``; None = by memory.
         devices: how many devices share the runs; None = all.
         row_devices: devices over which the rows of one step are split (mesh axis "batch").
-        segment: epochs between two checkpoints of the working state.
-        part: most runs trained together between two finished files.
+        segment: epochs between two looks at the runs: progress, finished ones, checkpoint.
+        checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
+        part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
+            run at once.
     """
 
     kind: Literal["auto", "map", "vmap", "chunk"] = "auto"
@@ -146,6 +148,7 @@ class PlacementConfig:
     devices: PositiveInt | None = None
     row_devices: PositiveInt = 1
     segment: PositiveInt = 5
+    checkpoint_seconds: float = Field(default=20.0, ge=0)
     part: PositiveInt | None = None
 
 
@@ -245,7 +248,7 @@ def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experimen
     if not path.is_file():
         raise ConfigError(f"no configuration at {path}; the ones that come with jaxpu are in configs/")
     try:
-        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+        raw = yaml.safe_load(path.read_bytes())  # bytes, so that a file that is no text is a YAMLError
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):

@@ -116,10 +116,14 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a results folder for one process.
 
     Raises:
-        ResultsError: if another process holds it.
+        ResultsError: if another process holds it, or it cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    except OSError as error:
+        raise ResultsError(f"cannot write to {folder}: {error.strerror}; give another --out") from None
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -146,11 +150,16 @@ def take_inventory(folder: Path, wanted: Sequence[str]) -> Inventory:
 
     A run counts as finished when all its epochs 1 to ``epochs_run`` are there. Damaged files and runs marked
     failed are left for the sweep to redo; rows of runs that are not ``wanted`` are counted as foreign.
+
+    Raises:
+        ResultsError: if ``runs.parquet``, which the sweep would replace, is a table of something else.
     """
     known = set(wanted)
     frames, notes, foreign = [], [], 0
     for path in _run_files(folder):
         frame, problem = _read_runs(path)
+        if problem and "is foreign" in problem and path.parent == folder:
+            raise ResultsError(f"{folder}: {problem}. Give another --out, or --fresh to replace it")
         if problem:
             notes.append(problem)
         if frame is not None:
@@ -282,5 +291,25 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pl.DataFr
     frame, problem = _read_runs(folder / "runs.parquet")
     if frame is None or problem:
         raise ResultsError(f"{folder}: {problem}; repeat its jaxpu run")
-    config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-    return config, json.loads((folder / "provenance.json").read_text(encoding="utf-8")), frame
+    try:
+        config = yaml.safe_load((folder / "config.yaml").read_bytes())
+    except yaml.YAMLError:
+        raise ResultsError(f"{folder}: config.yaml is damaged; repeat its jaxpu run") from None
+    provenance = read_provenance(folder)
+    if provenance is None:
+        raise ResultsError(f"{folder}: provenance.json is damaged; repeat its jaxpu run")
+    return config, provenance, frame
+
+
+def read_provenance(folder: Path) -> dict[str, Any] | None:
+    """What :func:`write_provenance` wrote, or None if it is missing or damaged."""
+    try:
+        return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def count_runs(folder: Path) -> int:
+    """How many finished runs ``runs.parquet`` holds; 0 if it is missing or damaged."""
+    frame, _ = _read_runs(folder / "runs.parquet")
+    return 0 if frame is None else frame["run_id"].n_unique()

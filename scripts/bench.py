@@ -15,6 +15,7 @@ Without PyTorch the jaxpu half runs alone, and says so.
 """
 
 import argparse
+import dataclasses
 import importlib
 import json
 import os
@@ -64,9 +65,9 @@ class Jaxpu:
         self.name, self.seeds, self.epochs = f"jaxpu {seeds} x {kind}", seeds, epochs
         runs = sweep.runs_of(experiment(seeds, kind))
         [group] = sweep.groups_of(runs)
-        asked = experiment(seeds, kind).placement
+        asked = dataclasses.replace(experiment(seeds, kind).placement, segment=epochs)
         where = placement.resolve(asked, group.config, (57,), 4744, seeds)
-        self._pool = Pool(group, where, epochs, folder)
+        self._pool = Pool(group, where, asked, folder)
         for slot, run in zip(self._pool.slots, runs, strict=True):
             slot.run = run
         self._pool._states.epoch[:] = 0

@@ -61,7 +61,8 @@ def bench_table(folder: Path) -> list[str]:
         )
         blocks.append(
             f"**[Speed on {report['device']}]({path.relative_to(ROOT).with_suffix('.md')})**: "
-            f"`{report['command']}`; seed-steps per CPU-second, times a PyTorch loop in the same process and round: {best}."
+            f"`{report['command']}`; seed-steps per CPU-second, times a PyTorch loop in the same process and round: "
+            f"{best}."
         )
     return blocks
 

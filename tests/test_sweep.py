@@ -176,8 +176,8 @@ from problems import tiny
 import jax
 jax.config.update("jax_compilation_cache_dir", {cache!r})
 print("ready", flush=True)
-slow = {{"training__epochs": 8, "placement__segment": 1, "placement__part": 2, "placement__devices": 1}}
-sweep.run(tiny(seeds=8, **slow), Path({out!r}))
+slow = {{"segment": 1, "part": 2, "devices": 1, "checkpoint_seconds": 0}}
+sweep.run(tiny(seeds=8, training__epochs=8, placement=slow), Path({out!r}))
 """
 
 

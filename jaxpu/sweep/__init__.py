@@ -83,16 +83,18 @@ def run(
         ResultsError: if the folder is in use, or holds runs of another experiment.
         ConfigError: for a dataset that does not exist or a placement that is not to be had.
     """
+    sweep = _Sweep(experiment, folder, watch)  # refuses what cannot run before anything is touched
     with results.locked(folder):
         if fresh:
             results.remove_results(folder)
-        return _Sweep(experiment, folder, watch).go()
+        return sweep.go()
 
 
 class _Sweep:
     def __init__(self, experiment: Experiment, folder: Path, watch: Callable[[Progress], None]):
         self.experiment, self.folder, self._watch = experiment, folder, watch
         self.runs = runs_of(experiment)
+        self._placed = [(group, self._place(group)) for group in groups_of(self.runs)]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
         self._done = self._epochs = self._epochs_most = 0
         self._compile = 0.0
@@ -116,7 +118,7 @@ class _Sweep:
             self._tell(f"{len(held.done)} of {len(self.runs)} runs are finished already and kept")
         results.clear_failures(self.folder)
         placements = self._work(left)
-        return self._finish(wanted, placements, any_new=bool(left))
+        return self._finish(wanted, placements)
 
     def _tell(self, note: str = "") -> None:
         self._watch(Progress(self._done, len(self.runs), self._epochs, self._epochs_most, note))
@@ -125,7 +127,11 @@ class _Sweep:
         if not left:
             return []
         ids = {r.run_id for r in left}
-        pools = [self._pool(group) for group in groups_of(self.runs) if ids & {r.run_id for r in group.runs}]
+        pools = [
+            Pool(group, placement, self.experiment.placement, self.folder)
+            for group, placement in self._placed
+            if ids & {r.run_id for r in group.runs}
+        ]
         self._tell(f"compiling {len(pools)} program{'s' if len(pools) > 1 else ''} for {len(left)} runs")
         began = time.perf_counter()
         with ThreadPoolExecutor() as threads:
@@ -136,13 +142,11 @@ class _Sweep:
             self._run_pool(pool, waiting)
         return [pool.program.placement for pool in pools]
 
-    def _pool(self, group: Group) -> Pool:
+    def _place(self, group: Group) -> Placement:
         rows = prepare(group.runs[0].cell.data, group.runs[0].seed).rows
         count = sum(len(r) for r in (rows.train, rows.val, rows.test))
         shape = dataset(group.dataset, group.options).x.shape[1:]
-        asked = self.experiment.placement
-        placement = resolve(asked, group.config, shape, count, len(group.runs))
-        return Pool(group, placement, asked.segment, self.folder)
+        return resolve(self.experiment.placement, group.config, shape, count, len(group.runs))
 
     def _run_pool(self, pool: Pool, waiting: deque[RunSpec]) -> None:
         back = pool.resume(waiting)
@@ -163,18 +167,18 @@ class _Sweep:
             self._failures.append(f"{len(lost)} runs failed: {reason}")
             self._tell(self._failures[-1])
 
-    def _finish(self, wanted: list[str], placements: list[Placement], any_new: bool) -> Outcome:
+    def _finish(self, wanted: list[str], placements: list[Placement]) -> Outcome:
         held = results.take_inventory(self.folder, wanted)
         if held.runs is None:
             raise results.ResultsError(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
         order = pl.DataFrame({"run_id": wanted, "place": range(len(wanted))})
         runs = held.runs.join(order, on="run_id").sort("place", "epoch").drop("place")
-        provenance = self._provenance(placements)
-        if any_new:
-            results.write_frame(self.folder / "runs.parquet", runs)
+        provenance = results.read_provenance(self.folder)
+        if provenance is None or results.count_runs(self.folder) < runs["run_id"].n_unique():
+            # in this order, a crash between the two leaves runs that are counted as not yet gathered
+            provenance = self._provenance(placements)
             results.write_provenance(self.folder, provenance)
-        elif (self.folder / "provenance.json").exists():
-            provenance = results.read_folder(self.folder)[1]
+            results.write_frame(self.folder / "runs.parquet", runs)
         if not self._failures:
             results.clear_parts(self.folder)
         return Outcome(runs, provenance, tuple(self._failures))

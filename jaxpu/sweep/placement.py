@@ -79,7 +79,7 @@ def resolve(config: PlacementConfig, static: train.Config, shape: tuple[int, ...
     kind = config.kind if config.kind != "auto" else "map" if on_cpu else "chunk"
     fit = {"map": 1, "vmap": each, "chunk": config.chunk or _fitting(static, shape, rows, mesh)}[kind]
     chunk = min(fit, each)
-    part = config.part or (8 * across if on_cpu else max(runs, 1))
+    part = config.part or across * (8 if on_cpu else chunk)
     per_device = min(each, max(-(-part // across), chunk))
     per_device = -(-per_device // chunk) * chunk
     return Placement(mesh, kind, chunk, per_device * across)

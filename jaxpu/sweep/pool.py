@@ -1,10 +1,11 @@
 """A pool of slots: each holds one unfinished run; a finished run is written down and the next one takes its slot.
 
 So a run that stops early makes room at once, nothing waits for the slowest run of a batch, the program's shape
-never changes, and a crash loses at most one segment.
+never changes, and a crash loses at most ``checkpoint_seconds`` and a segment.
 """
 
 import dataclasses
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from jaxpu import results
-from jaxpu.config import digest
+from jaxpu.config import PlacementConfig, digest
 from jaxpu.objective import Hyper
 from jaxpu.sweep import checkpoint
 from jaxpu.sweep.placement import Placement, Program, Slots
@@ -42,9 +43,10 @@ class Slot:
 class Pool:
     """The runs of one group on their way through one compiled program."""
 
-    def __init__(self, group: Group, placement: Placement, segment: int, folder: Path):
+    def __init__(self, group: Group, placement: Placement, asked: PlacementConfig, folder: Path):
         self.group, self.folder = group, folder
-        self.program = Program(placement, group.config, min(segment, group.config.epochs))
+        self.program = Program(placement, group.config, min(asked.segment, group.config.epochs))
+        self._checkpoint_seconds = asked.checkpoint_seconds
         source = dataset(group.dataset, group.options)
         self._x = jax.device_put(jnp.asarray(source.x), self.program.everywhere)
         self._y = jax.device_put(jnp.asarray(source.y, jnp.int32), self.program.everywhere)
@@ -85,6 +87,7 @@ class Pool:
                 mine[target] = theirs[place]
             waiting.remove(run)
             back += 1
+        self._stacked = None  # those of the slots as they were
         return back
 
     def work(self, waiting: deque[RunSpec], on_segment: Callable[[int, int], None]) -> None:
@@ -94,6 +97,7 @@ class Pool:
         repeats nothing and loses nothing.
         """
         states = self._put(self._fill(self._states, waiting))
+        saved = time.monotonic()
         while any(slot.run for slot in self.slots):
             states, history, over = self.program(self._x, self._y, self._stack(), states)
             columns = {name: np.asarray(values) for name, values in history.items()}
@@ -102,18 +106,23 @@ class Pool:
                 if slot.run:
                     slot.append({name: values[place] for name, values in columns.items()})
             epochs = self._epochs() - before
-            host = jax.tree.map(np.array, states)
-            finished = self._write_finished(np.asarray(over), host.kept)
-            host = self._fill(host, waiting)
-            checkpoint.save(
-                self._state_file,
-                host,
-                [slot.history for slot in self.slots],
-                [slot.run.run_id if slot.run else None for slot in self.slots],
-            )
-            states = self._put(host)
+            finished = self._write_finished(np.asarray(over), states.kept)
+            if finished and waiting:
+                filled = self._fill(states._replace(epoch=np.array(states.epoch)), waiting)
+                states = states._replace(epoch=self._put(filled.epoch))
+            if time.monotonic() - saved >= self._checkpoint_seconds:
+                self._save(states)
+                saved = time.monotonic()
             on_segment(epochs, finished)
         self._state_file.unlink(missing_ok=True)
+
+    def _save(self, states: Any) -> None:
+        checkpoint.save(
+            self._state_file,
+            jax.tree.map(np.asarray, states),
+            [slot.history for slot in self.slots],
+            [slot.run.run_id if slot.run else None for slot in self.slots],
+        )
 
     def _epochs(self) -> int:
         return sum(len(slot.history.get("train_loss", ())) for slot in self.slots)
@@ -153,8 +162,10 @@ class Pool:
         frame = pl.concat([_frame(slot.run, slot.history) for slot in slots if slot.run])
         name = digest([slot.run.run_id for slot in slots if slot.run])
         for place in done if kept is not None else []:
-            parameters = jax.tree.map(lambda leaf, place=place: leaf[place], kept)
-            results.write_parameters(self.folder, self.slots[place].run.run_id, parameters)
+            parameters = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), kept)
+            run = self.slots[place].run
+            assert run is not None  # done holds only slots with a run
+            results.write_parameters(self.folder, run.run_id, parameters)
         results.write_frame(self.folder / "parts" / f"{name}.parquet", frame)
         for place in done:
             self.slots[place] = Slot()

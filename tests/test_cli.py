@@ -1,0 +1,305 @@
+"""The command as people use it: what a run leaves behind, what it says, and how it ends."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import polars as pl
+import pytest
+import yaml
+from polars.testing import assert_frame_equal
+from problems import TINY, tiny
+
+import jaxpu
+from jaxpu import cli, config, sweep
+from jaxpu.data import DATASETS
+from jaxpu.methods import METHODS
+from jaxpu.selection import RULES
+
+PAIR = "methods=[vpudra_fixed,vpudra_softlabel]"
+LEFT_BEHIND = {
+    "config.yaml",
+    "provenance.json",
+    "runs.parquet",
+    "selected.csv",
+    "summary.csv",
+    "verdicts.csv",
+    "table.md",
+    "report.html",
+    "figures",
+}
+# a runner that starts tests in the background may have SIGINT ignored, and children inherit that
+INTERRUPTIBLE = (
+    "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from jaxpu import cli; cli.main(sys.argv[1:])"
+)
+
+
+def jaxpu_command(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jaxpu", *map(str, words)]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def called(capsys, *words: object) -> tuple[int, str, str]:
+    """The command within this process; an exception other than its exit would be a traceback to the user."""
+    with pytest.raises(SystemExit) as end:
+        cli.main([str(word) for word in words])
+    return end.value.code, *capsys.readouterr()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    """A configuration on disk; only its numbers of seeds and methods are changed by words of the command."""
+    path = tmp_path_factory.mktemp("configs") / "tiny.yaml"
+    path.write_text(yaml.safe_dump(TINY))
+    return path
+
+
+@pytest.fixture(scope="module")
+def finished(written) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    done = jaxpu_command("run", written, "--seeds", 2, "--out", "out", PAIR, cwd=written.parent)
+    return written.parent / "out", done
+
+
+def test_a_run_leaves_all_it_promises_and_says_where(finished):
+    folder, done = finished
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in folder.iterdir() if path.name != ".lock"} == LEFT_BEHIND
+    assert any((folder / "figures").iterdir())
+    assert done.stdout.rstrip().endswith(f"page: {Path('out') / 'report.html'}")
+    assert "Selected by validation F1 (needs true labels, the default here), n = 2 seeds" in done.stdout
+    assert "4 of 4 runs" in done.stderr
+    assert (folder / "report.html").read_text().count("vpudra_softlabel") > 0
+
+
+def test_the_words_of_the_command_act(finished):
+    folder, _ = finished
+    resolved = config.parse(yaml.safe_load((folder / "config.yaml").read_text()))
+    assert resolved == tiny(seeds=2, methods=["vpudra_fixed", "vpudra_softlabel"])
+    runs = pl.read_parquet(folder / "runs.parquet")
+    seen = runs.select("method", "seed").unique().sort("method", "seed").rows()
+    assert seen == [(m, s) for m in ("vpudra_fixed", "vpudra_softlabel") for s in (0, 1)]
+
+
+def test_provenance_says_where_the_numbers_come_from(finished):
+    folder, _ = finished
+    provenance = json.loads((folder / "provenance.json").read_text())
+    assert (provenance["seeds"], provenance["first_seed"], provenance["runs"]) == (2, 0, 4)
+    assert {"commit", "dirty", "command"} <= set(provenance)
+    assert "--seeds 2" in provenance["command"]
+    assert provenance["versions"]["jaxpu"] == jaxpu.__version__
+    assert provenance["versions"]["jax"] == jax.__version__
+    assert provenance["device"] == jax.devices()[0].device_kind
+    assert provenance["placement"][0]["mesh"] == {"run": 4, "batch": 1}
+    assert provenance["compile_seconds"] > 0
+    assert provenance["run_seconds"] > 0
+
+
+def test_the_table_is_the_summary(finished):
+    folder, _ = finished
+    summary = pl.read_csv(folder / "summary.csv")
+    columns = ["dataset", "method", "cell", "selection", "metric", "n", "mean", "median", "sd", "ci_low", "ci_high"]
+    assert summary.columns[: len(columns)] == columns
+    numbers = {(r["method"], r["selection"], r["metric"]): r for r in summary.iter_rows(named=True)}
+    # sections in the order of the rules, rows in the order of the methods
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (folder / "table.md").read_text(), flags=re.MULTILINE)
+    expected = [(m, r) for r in ("val_f1", "val_f1_rescue") for m in ("vpudra_fixed", "vpudra_softlabel")]
+    assert [method for method, _ in rows] == [method for method, _ in expected]
+    for (method, rule), (_, cells) in zip(expected, rows, strict=True):
+        median, mean, below, auc, _ = cells.split(" | ")
+        f1, collapsed = numbers[method, rule, "f1"], numbers[method, rule, "f1_below_0.1"]
+        shown = [float(number) for number in re.findall(r"\d\.\d+", f"{median} {mean} {auc}")]
+        wanted = [f1["median"], f1["mean"], f1["ci_low"], f1["ci_high"], numbers[method, rule, "auc"]["mean"]]
+        assert shown == pytest.approx(wanted, abs=5.1e-4)
+        assert below.startswith(f"{collapsed['count']}/2 = {100 * collapsed['mean']:.0f} %")
+
+
+def test_report_rewrites_the_same_bytes(finished, capsys):
+    folder, _ = finished
+    before = contents(folder)
+    for name in ("selected.csv", "summary.csv", "verdicts.csv", "table.md", "report.html"):
+        (folder / name).unlink()
+    code, out, _ = called(capsys, "report", folder)
+    assert code == 0
+    assert f"page: {folder / 'report.html'}" in out
+    assert contents(folder) == before
+
+
+def test_nothing_is_lost_where_a_run_dies_after_its_last_epoch(finished, written, tmp_path, capsys):
+    folder, _ = finished
+    whole = pl.read_parquet(folder / "runs.parquet")
+    words = ("run", written, "--out", tmp_path, "--seeds", 2, PAIR, "--quiet")
+    # all runs are in parts/, none gathered yet: with and without what an earlier, smaller sweep had gathered
+    for earlier in (None, whole.filter(seed=0)):
+        (tmp_path / "parts").mkdir()
+        whole.write_parquet(tmp_path / "parts" / "0123456789abcdef.parquet")
+        (tmp_path / "runs.parquet").unlink(missing_ok=True)
+        if earlier is not None:
+            earlier.write_parquet(tmp_path / "runs.parquet")
+        assert called(capsys, *words)[0] == 0
+        assert_frame_equal(pl.read_parquet(tmp_path / "runs.parquet"), whole)
+        assert not (tmp_path / "parts").exists()
+    (tmp_path / "provenance.json").unlink()
+    assert called(capsys, *words)[0] == 0
+    assert called(capsys, "report", tmp_path)[0] == 0
+
+
+def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_path, capsys):
+    code, _, err = called(capsys, "report", tmp_path / "nowhere")
+    assert code == 2
+    assert "no results folder at" in err
+    assert "jaxpu run" in err
+    folder, _ = finished
+    for name in ("config.yaml", "provenance.json", "runs.parquet"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    for name, damage in (
+        ("provenance.json", b"{"),
+        ("config.yaml", b"name: ["),
+        ("runs.parquet", (folder / "runs.parquet").read_bytes()[:-20]),
+    ):
+        whole = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(damage)
+        code, _, err = called(capsys, "report", tmp_path)
+        assert (code, f"{name} is damaged" in err) == (2, True), err
+        (tmp_path / name).unlink()
+        code, _, err = called(capsys, "report", tmp_path)
+        assert (code, f"has no {name}; it is unfinished" in err) == (2, True), err
+        (tmp_path / name).write_bytes(whole)
+    # grown to three seeds and interrupted: what is there is reported, what is missing is said
+    (tmp_path / "config.yaml").write_bytes((folder / "config.yaml").read_bytes().replace(b"seeds: 2", b"seeds: 3"))
+    code, _, err = called(capsys, "report", tmp_path)
+    assert (code, "2 runs of" in err, "are not finished" in err) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["training.lrr=1"], ["tiny.yaml: training.lrr: unknown key", "did you mean 'lr'?", "batch_size"]),
+        (["nonsense"], ["expected dotted.path=value, got 'nonsense'"]),
+        (["training.lr=["], ["override training.lr: '[' is not a YAML value"]),
+        (["methods=[vpi]"], ["tiny.yaml: methods: unknown method 'vpi' (did you mean 'vpu'?)", "nnpu"]),
+        (["--seeds", "0"], ["tiny.yaml: seeds:", "greater than or equal to 1"]),
+        (["seeds.more=1"], ["override seeds.more: 'seeds' is not a group of settings"]),
+        (["data.name=spambas"], ["unknown dataset 'spambas'; choose from spambase"]),
+        (["data.options={m: 5}"], ["dataset 'gaussians' has no option 'm'; its options: n, d"]),
+        (["data.prior_scale=9"], ["data.prior_scale", "must lie in (0, 1)"]),
+        (["placement.devices=99"], ["asks for 99 devices, there are 8"]),
+        (["selection.default=last"], ["selection: default rule 'last' is not among the rules"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value, list) and "=" in value[-1] else "",
+)
+def test_bad_words_end_with_two_a_message_and_no_folder(words, said, written, tmp_path, capsys):
+    folder = tmp_path / "out"
+    code, _, err = called(capsys, "run", written, "--out", folder, *words)
+    assert code == 2
+    for text in said:
+        assert text in err
+    assert not folder.exists()
+
+
+def test_bad_files_end_with_two_a_message_and_no_folder(tmp_path, capsys):
+    (tmp_path / "broken.yaml").write_text("training: [")
+    (tmp_path / "list.yaml").write_text("- 1")
+    (tmp_path / "bytes.yaml").write_bytes(b"name: \xff\xfe")
+    before = sorted(tmp_path.iterdir())
+    for name, said in (
+        ("broken.yaml", "broken.yaml is not valid YAML"),
+        ("list.yaml", "list.yaml: expected a mapping of keys, got list"),
+        ("bytes.yaml", "bytes.yaml is not valid YAML"),
+    ):
+        code, _, err = called(capsys, "run", tmp_path / name, "--out", tmp_path / "out")
+        assert (code, err.startswith(f"jaxpu: {tmp_path}/{said}")) == (2, True), err
+    done = jaxpu_command("run", "missing.yaml", cwd=tmp_path)
+    said = "jaxpu: no configuration at missing.yaml; the ones that come with jaxpu are in configs/\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_folders_of_others_are_refused_untouched(finished, written, tmp_path, capsys):
+    folder, _ = finished
+    before = contents(folder)
+    code, _, err = called(capsys, "run", written, "--out", folder, "--seeds", 2, PAIR, "training.lr=0.5")
+    assert code == 2
+    assert "4 runs of another configuration; nothing was changed. Give another --out, or --fresh" in err
+    assert contents(folder) == before
+    pl.DataFrame({"mine": [1]}).write_parquet(tmp_path / "runs.parquet")
+    before = contents(tmp_path)
+    code, _, err = called(capsys, "run", written, "--out", tmp_path)
+    assert (code, "runs.parquet is foreign" in err) == (2, True)
+    assert contents(tmp_path) == before
+    code, _, err = called(capsys, "run", written, "--out", written)
+    assert (code, f"cannot write to {written}" in err) == (2, True)
+
+
+def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, capsys, monkeypatch):
+    whole = sweep.Program.__call__
+
+    def broken(self, *arguments):
+        if not self._static.mixup:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: planted")
+        return whole(self, *arguments)
+
+    words = ("run", written, "--out", tmp_path, "--seeds", 1, "methods=[vpudra_fixed,pudra]")
+    monkeypatch.setattr(sweep.Program, "__call__", broken)
+    code, out, err = called(capsys, *words)
+    assert code == 1
+    assert "jaxpu: 1 runs failed: RESOURCE_EXHAUSTED: planted. Repeat the command to redo them" in err
+    assert "page: " in out, "what did finish is reported"
+    monkeypatch.undo()
+    code, _, err = called(capsys, *words)
+    assert code == 0
+    assert "1 of 2 runs are finished already and kept" in err
+    assert set(pl.read_csv(tmp_path / "summary.csv")["method"]) == {"vpudra_fixed", "pudra"}
+
+
+def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, tmp_path):
+    often = ["placement.segment=1", "placement.checkpoint_seconds=0", "placement.part=2", "placement.devices=1"]
+    slow = ["training.epochs=8", *often]
+    words = ["run", str(written), "--seeds", "40", "--fresh", *slow]
+    command = [sys.executable, "-c", INTERRUPTIBLE, *words]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        for line in started.stderr:
+            if re.match(r"\d+ of 40 runs, ", line):
+                break
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=60)
+    assert started.returncode == 130, err
+    assert "Traceback" not in err
+    assert out == "", "an interrupted run has no table"
+    folder = tmp_path / "results" / "tiny"
+    said = re.search(r"interrupted; results/tiny keeps what is done. Go on with: jaxpu (.*)\n", err)
+    assert said
+    assert said[1].split() == [word for word in words if word != "--fresh"]
+    assert not (folder / "runs.parquet").exists()
+    unfinished = jaxpu_command("report", folder, cwd=tmp_path)
+    assert (unfinished.returncode, "unfinished: repeat its jaxpu run" in unfinished.stderr) == (2, True)
+    done = jaxpu_command(*said[1].split(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\d+ of 40 runs are finished already and kept", done.stderr)
+    assert re.search("[12] unfinished runs go on where they stopped", done.stderr)
+    undisturbed = sweep.run(config.load(written, dict(map(cli._override, [*slow, "seeds=40"]))), tmp_path / "u").runs
+    assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), undisturbed)
+
+
+def test_list_names_everything_there_is():
+    done = jaxpu_command("list", cwd=Path.cwd())
+    assert done.returncode == 0
+    first_words = {line.split()[0] for line in done.stdout.splitlines() if line[:1].strip()}
+    assert {*DATASETS, *METHODS, *RULES} <= first_words
+
+
+def test_version_and_help_need_no_jax():
+    code = "import sys; from jaxpu import cli\ntry: cli.main([sys.argv[1]])\nfinally: assert 'jax' not in sys.modules"
+    for word, said in (("--version", f"jaxpu {jaxpu.__version__}\n"), ("--help", "Train classifiers from positive")):
+        done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True, check=False)
+        assert (done.returncode, said in done.stdout, done.stderr) == (0, True, "")

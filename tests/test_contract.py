@@ -1,0 +1,224 @@
+"""One contract for everything that is registered: a new method, dataset or rule is covered by its name alone."""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import first_cell, jitted_train, run_inputs, tiny
+
+from jaxpu import config, models, train
+from jaxpu.data import DATASETS, describe, load
+from jaxpu.methods import METHODS, PENALTIES, formula
+from jaxpu.objective import RISKS
+from jaxpu.selection import RULES, watched_column
+from jaxpu.sweep import groups_of, prepare, runs_of
+
+# the problem of test_train's methods, so that their programs are compiled once
+SETTINGS = {
+    "model": {"name": "linear"},
+    "data__c": 0.5,
+    "training__lr": 0.05,
+    "training__epochs": 12,
+    "selection__stop": False,
+}
+ONLY_WITH_MIXUP = {"train_penalty", "train_target"}
+
+
+def cell_of(method: str) -> config.Cell:
+    return first_cell(tiny(methods=[method], **SETTINGS))
+
+
+@functools.cache
+def trained(method: str, seed: int = 0) -> train.Run:
+    return jitted_train(*run_inputs(cell_of(method), seed))
+
+
+def start_of(method: str) -> models.Params:
+    key, data, static, hyper = run_inputs(cell_of(method))
+    return train.init(key, data, static, hyper).params
+
+
+def largest_change(before: models.Params, after: models.Params) -> float:
+    return max(jax.tree.leaves(jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), before, after)))
+
+
+def test_methods_share_one_program_for_each_way_to_draw_batches():
+    experiment = tiny(methods=list(METHODS), seeds=1, **SETTINGS)
+    groups = groups_of(runs_of(experiment))
+    ways = {(method.mixup, method.batching) for method in METHODS.values()}
+    assert {(group.config.mixup, group.config.batching) for group in groups} == ways
+    assert len(groups) == len(ways)
+
+
+@pytest.mark.parametrize("method", METHODS)
+class TestMethod:
+    def test_records_numbers_only_where_there_are_some(self, method):
+        history = trained(method).history
+        for name, values in history.items():
+            assert values.shape == (12,), name
+            missing = name in ONLY_WITH_MIXUP and not METHODS[method].mixup
+            finite = np.isnan(values).all() if missing else np.isfinite(values).all()
+            assert finite, name
+        assert set(history) == set(trained("vpu").history), "every method records the same columns"
+        # not the estimated AUC: it is unbiased, and so may exceed 1
+        shares = [name for name in history if name.endswith(("predicted_positive", "oracle_auc", "_f1", "skipped"))]
+        for name in shares:
+            assert ((history[name] >= 0) & (history[name] <= 1)).all(), name
+
+    def test_the_loss_is_its_parts_and_training_learns(self, method):
+        run = trained(method)
+        history = run.history
+        parts = history["train_base"] + (history["train_penalty"] if METHODS[method].mixup else 0.0)
+        np.testing.assert_allclose(history["train_loss"], parts, rtol=1e-5, atol=1e-6)
+        assert largest_change(start_of(method), run.state.params) > 0.1
+        # a linear classifier has AUC 0.98 on this problem at best, and starts anywhere
+        assert float(history["test_oracle_auc"][-1]) > 0.9
+        if METHODS[method].mixup:
+            assert ((history["train_target"] > 0) & (history["train_target"] <= 1)).all()
+            assert np.abs(history["train_penalty"]).max() > 0, "the penalty acts"
+
+    def test_the_rows_and_the_start_of_a_seed_belong_to_the_seed(self, method):
+        _, data, static, hyper = run_inputs(cell_of(method))
+        _, of_vpu, static_of_vpu, hyper_of_vpu = run_inputs(cell_of("vpu"))
+        jax.tree.map(np.testing.assert_array_equal, data, of_vpu)
+        assert (static.n_labeled, float(hyper.prior)) == (static_of_vpu.n_labeled, float(hyper_of_vpu.prior))
+        jax.tree.map(np.testing.assert_array_equal, start_of(method), start_of("vpu"))
+
+    def test_the_same_key_gives_the_same_run_and_another_key_another(self, method):
+        key, data, static, hyper = run_inputs(cell_of(method))
+        first, again = trained(method), jitted_train(key, data, static, hyper)
+        jax.tree.map(np.testing.assert_array_equal, first.history, again.history)
+        jax.tree.map(np.testing.assert_array_equal, first.state.params, again.state.params)
+        other = jitted_train(jax.random.fold_in(key, 1), data, static, hyper)
+        assert largest_change(first.state.params, other.state.params) > 1e-3
+
+    def test_its_formula_tells_its_parts(self, method):
+        m, text = METHODS[method], formula(METHODS[method])
+        assert ("p_mix" in text) == m.mixup
+        assert (m.surrogate in text) == (m.surrogate != "sigmoid")
+        assert ("clipped" in text) == (m.base == "nnpu_reversal")
+        for penalty in PENALTIES[1:]:
+            assert (f"{penalty}(μ, p_mix)" in text) == (m.penalty == penalty)
+        if m.mixup:
+            assert f"a = {m.anchor:g}" in text
+            assert (f"to {m.anchor_end or 0:g}" in text) == (m.anchor_end is not None)
+            assert (f"μ >= {m.floor:g}" in text) == (m.floor > 0)
+            assert (f"p(partner) >= {m.partner_floor:g}" in text) == (m.partner_floor > 0)
+            assert ("+ λ · " if m.weight_by_lambda else f"+ {m.weight:g} · ") in text
+        assert m.source, "where is it from?"
+
+
+def test_no_two_methods_are_the_same_but_in_name():
+    plain = [dataclasses.replace(method, source="") for method in METHODS.values()]
+    assert len(set(plain)) == len(METHODS)
+    params = {name: np.ravel(trained(name).state.params["head"]["kernel"]).tobytes() for name in METHODS}
+    assert len(set(params.values())) == len(METHODS), "and each trains in its own way"
+
+
+@pytest.mark.parametrize("name", DATASETS)
+class TestDataset:
+    def test_is_a_problem_of_two_classes(self, name):
+        data = load(name)
+        assert data.name == name
+        assert data.x.dtype == np.float32
+        assert data.y.dtype == np.int8
+        assert data.x.ndim >= 2
+        assert data.y.shape == data.x.shape[:1]
+        assert np.isfinite(data.x).all()
+        assert set(np.unique(data.y)) == {0, 1}
+        assert data.x.flags.c_contiguous
+        varying = data.x.reshape(len(data.x), -1).std(axis=0) > 0
+        assert varying.mean() > 0.9, "features that tell nothing"
+        if data.posterior is not None:
+            assert data.posterior.shape == data.y.shape
+            assert abs(data.posterior.mean() - data.y.mean()) < 0.02
+
+    def test_says_what_it_is_and_may_be_used_for(self, name):
+        data = load(name)
+        assert data.description == describe(name)
+        for text in (data.description, data.source, data.licence):
+            assert len(text) > 10 or text.startswith("CC")
+        assert "\n" not in data.description
+        if "positive = " in data.description:  # the count that the sentence states
+            stated = data.description.rpartition("(")[2].removesuffix(").").split(" of ")
+            assert [int(number) for number in stated] == [int(data.y.sum()), len(data.y)]
+
+    def test_is_the_same_each_time_and_ready_for_the_default_protocol(self, name):
+        first, again = load(name), load(name)
+        np.testing.assert_array_equal(first.x, again.x)
+        np.testing.assert_array_equal(first.y, again.y)
+        ready = prepare(config.parse({"data": {"name": name}}).data, 0)
+        train_rows = set(ready.rows.train.tolist())
+        assert not train_rows & set(ready.rows.val.tolist())
+        assert not (train_rows | set(ready.rows.val.tolist())) & set(ready.rows.test.tolist())
+        assert first.y[ready.rows.train[: ready.n_labeled]].all(), "labelled rows are positives"
+        assert ready.n_labeled > 0
+        assert ready.n_val_labeled > 0
+        unlabeled = first.y[ready.rows.train[ready.n_labeled :]]
+        assert ready.prior == pytest.approx(unlabeled.mean(), abs=1e-6)
+        other = prepare(config.parse({"data": {"name": name}}).data, 1)
+        assert [len(rows) for rows in other.rows] == [len(rows) for rows in ready.rows]
+        assert not np.array_equal(other.rows.test, ready.rows.test) or first.test_rows is not None
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_reads_and_reports_recorded_columns(name):
+    rule, history = RULES[name], trained("vpu").history
+    column = watched_column(name)
+    assert column is None or column in history
+    assert f"test_{rule.reported}" in history
+    assert rule.sign in (1, -1)
+    assert rule.label_free == (rule.column is None or rule.column.startswith("proxy_"))
+    assert rule.meaning
+
+
+BASES = {
+    "mixed": [
+        "pn",
+        "pn_naive",
+        "upu",
+        "nnpu",
+        "pudra",
+        "pudra_softplus",
+        "pudra_naive",
+        "vpu",
+        "vpudra",
+        "soft_logmse",
+    ],
+    "separate": ["vpu_published"],
+}
+
+
+@pytest.mark.parametrize(("batch_size", "batching"), [(1, "mixed"), (2, "mixed"), (3, "mixed"), (1, "separate")])
+def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching, monkeypatch):
+    # of the whole run only the training is of interest here, and evaluation is most of what there is to compile
+    monkeypatch.setattr(train, "_evaluate", lambda *arguments: {})
+    small = {
+        "model": {"name": "linear"},
+        "data__options": {"n": 40, "d": 3},
+        "training__batch_size": batch_size,
+        "training__epochs": 1,
+        "selection": {"rules": ["last"], "default": "last"},
+    }
+    penalised = [METHODS["vpudra"], METHODS["soft_logmse"], METHODS["vpudra_softlabel"]]
+    assert {method.penalty for method in penalised} == set(PENALTIES[1:])
+    _, _, static, _ = run_inputs(first_cell(tiny(methods=BASES[batching][-1:], **small)))
+    program = jax.jit(functools.partial(train.train, config=static))
+    risks = set()
+    for method in BASES[batching]:
+        key, data, _, hyper = run_inputs(first_cell(tiny(methods=[method], **small)))
+        before = train.init(key, data, static, hyper).params
+        run = program(key, data, hyper=hyper)
+        for name, values in run.history.items():
+            assert np.isfinite(values).all(), (method, name)
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((run.state.params, run.state.opt_state)))
+        assert largest_change(before, run.state.params) > 1e-3
+        risks.add(RISKS[int(hyper.risk)])
+        rows = len(data.train)
+        if batching == "mixed" and batch_size == 1:  # every batch is one row: P trains, U is skipped
+            assert float(run.history["train_skipped"][0]) == pytest.approx(1 - static.n_labeled / rows)
+    if batching == "mixed":
+        assert risks == set(RISKS) - {"variational_unlabeled"}
