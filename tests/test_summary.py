@@ -32,7 +32,13 @@ RUNS = {
     ("vpudra_softlabel", 7): {"test_f1": RISING, "val_f1": [0.1, 0.2, 0.3, 0.4, 0.9, 0.9]},  # epoch 5: 0.82
     ("pudra", 4): {"test_f1": RISING, "val_f1": RISING},
     ("pudra", 5): {"test_f1": [0.3, 0.6, 0.8, 0.6, 0.85, 0.6], "val_f1": [0.3, 0.6, 0.9, 0.5, 0.5, 0.5]},
-    ("pudra", 6): {"test_f1": [0.0] * 6, "val_f1": [0.0] * 6, "predicted": [0] * 6, "auc": 0.5},
+    ("pudra", 6): {
+        "test_f1": [0.0] * 6,
+        "val_f1": [0.0] * 6,
+        "predicted": [0] * 6,
+        "auc": 0.5,
+        "test_rescue": [0.5] * 6,
+    },
     ("pudra", 7): {"test_f1": [0.5, 0.6, 0.7, 0.75, 0.9, 0.9], "val_f1": [NAN] * 6},
 }
 # method, seed -> under val_f1 with patience 4: epoch kept, epochs looked at, F1, regret, verdict
@@ -135,6 +141,12 @@ def test_seed_5_of_the_original_is_an_artefact_of_its_selection(tables):
     assert (judged["verdict"], judged["failing"], judged["n"], judged["rate"]) == ("selection_artefact", 1, 4, 0.25)
     assert (judged["ci_low"], judged["ci_high"]) == pytest.approx(wilson(1, 4))
     assert row(tables.verdicts, method="vpudra_softlabel", selection="val_f1")["verdict"] == "healthy"
+
+
+def test_only_the_legacy_rule_reports_rescued_predictions(tables):
+    f1 = {rule: row(tables.selected, method="pudra", seed=6, selection=rule)["f1"] for rule in ("val_f1", "last")}
+    assert f1 == {"val_f1": 0.0, "last": 0.0}
+    assert row(tables.selected, method="pudra", seed=6, selection="val_f1_rescue")["f1"] == 0.5
 
 
 def test_patience_decides_what_a_rule_has_seen():
