@@ -163,7 +163,11 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
 
 
 def _never_clipped(risk: Callable[[Array], Scalar]) -> "Valued":
-    return lambda z: (risk(z), jnp.zeros((), jnp.float32))
+    def valued(z: Array) -> tuple[Scalar, Scalar]:
+        value = risk(z)
+        return value, jnp.zeros_like(value)
+
+    return valued
 
 
 Valued = Callable[[Array], tuple[Scalar, Scalar]]
