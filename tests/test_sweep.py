@@ -187,6 +187,7 @@ def test_a_sweep_killed_twenty_times_ends_with_the_same_file(tmp_path):
         process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
         assert process.stdout is not None
         process.stdout.readline()
+        process.stdout.close()
         return process
 
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
