@@ -3,8 +3,8 @@
 On Debian, with ``pip install rdata`` in a throwaway environment:
 
     apt-get download r-cran-kernlab
-    dpkg -x r-cran-kernlab_*.deb /tmp/kernlab
-    cd /tmp/kernlab/usr/lib/R/site-library/kernlab/data
+    dpkg -x r-cran-kernlab_*.deb kernlab
+    cd kernlab/usr/lib/R/site-library/kernlab/data
     python .../scripts/make_spambase.py spam.rda .../jaxpu/data/spambase.npz
 """
 

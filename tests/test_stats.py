@@ -95,7 +95,7 @@ def test_bootstrap_is_a_function_of_values_and_seed(interval):
     noise = np.random.default_rng(3).normal(size=40)
     np.random.seed(1)  # noqa: NPY002 the global state must not matter
     first = interval(noise, seed=4)
-    np.random.seed(2)  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002 as above
     assert interval(noise, seed=4) == first
     assert len({interval(noise, seed=seed, resamples=99) for seed in range(5)}) > 1
     assert first.low < first.high
