@@ -190,8 +190,7 @@ def _optimizer(hyper: Hyper) -> optax.GradientTransformation:
 def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
-    share = state.epoch / max(config.epochs - 1, 1)
-    anchor = hyper.anchor + (hyper.anchor_end - hyper.anchor) * share
+    anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)

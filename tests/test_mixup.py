@@ -327,3 +327,9 @@ def test_importing_mixup_costs_jax_only():
     program = f"import sys; from jaxpu import mixup; print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_constant_anchor_is_constant_to_the_bit():
+    for anchor in (0.0, 0.1, 0.3, 0.7, 1.0):
+        schedule = np.asarray(mixup.anchor_schedule(40, jnp.float32(anchor), jnp.float32(anchor)))
+        np.testing.assert_array_equal(schedule, np.full(40, anchor, np.float32))

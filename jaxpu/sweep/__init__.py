@@ -47,7 +47,6 @@ class Progress:
     runs_done: int
     runs_total: int
     epochs_done: int
-    epochs_most: int
     note: str = ""
 
 
@@ -96,7 +95,7 @@ class _Sweep:
         self.runs = runs_of(experiment)
         self._placed = [(group, self._place(group)) for group in groups_of(self.runs)]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
-        self._done = self._epochs = self._epochs_most = 0
+        self._done = self._epochs = 0
         self._compile = 0.0
         self._failures: list[str] = []
 
@@ -111,7 +110,6 @@ class _Sweep:
         results.write_text(self.folder / "config.yaml", config.dump(self.experiment))
         self._done = len(held.done)
         left = [r for r in self.runs if r.run_id not in held.done]
-        self._epochs_most = sum(r.cell.training.epochs for r in left)
         for note in held.notes:
             self._tell(note)
         if held.done:
@@ -121,7 +119,7 @@ class _Sweep:
         return self._finish(wanted, placements)
 
     def _tell(self, note: str = "") -> None:
-        self._watch(Progress(self._done, len(self.runs), self._epochs, self._epochs_most, note))
+        self._watch(Progress(self._done, len(self.runs), self._epochs, note))
 
     def _work(self, left: list[RunSpec]) -> list[Placement]:
         if not left:
