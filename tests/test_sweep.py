@@ -177,7 +177,8 @@ import jax
 jax.config.update("jax_compilation_cache_dir", {cache!r})
 print("ready", flush=True)
 slow = {{"segment": 1, "part": 2, "devices": 1, "checkpoint_seconds": 0}}
-sweep.run(tiny(seeds=8, training__epochs=8, placement=slow), Path({out!r}))
+small = {{"methods": ["pudra"], "model": {{"name": "linear"}}}}  # the quicker it starts, the quicker it is killed
+sweep.run(tiny(seeds=8, training__epochs=8, placement=slow, **small), Path({out!r}))
 """
 
 
