@@ -167,7 +167,8 @@ def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[s
         results.write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
     report.write(folder, runs, *tables, provenance, resolved)
-    Console().print(report.table_rich(tables.summary, tables.verdicts, resolved))
+    console = Console() if sys.stdout.isatty() else Console(width=100)  # a log has no width: the table's own
+    console.print(report.table_rich(tables.summary, tables.verdicts, resolved))
     print(f"page: {folder / 'report.html'}")
 
 
