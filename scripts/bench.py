@@ -8,7 +8,7 @@ interleaved, so that all contenders meet the same neighbours on a shared machine
 reported, and ratios are taken within a round.
 
     pip install -e '.[bench]'
-    python scripts/bench.py                      # CPU, one thread; writes results/bench/<device>.json and .md
+    python scripts/bench.py                      # one CPU core; writes results/bench/<device>.json and .md
     python scripts/bench.py --seeds 1 32 128 512 # what scripts/gpu_check.sh runs on an accelerator
 
 Without PyTorch the jaxpu half runs alone, and says so.
@@ -26,6 +26,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+# One core for everybody: thread settings alone leave XLA with more than one busy thread. CPU-seconds of two threads
+# that share a core's execution units are worth less, so they would be unfair to whoever uses them.
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_cpu_multi_thread_eigen=false"
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
@@ -240,7 +244,7 @@ def markdown(report: dict[str, Any]) -> str:
         f"# Benchmark W1 on {report['device']}",
         "",
         f"Made by `{report['command']}`; {report['rounds']} interleaved rounds, median [lowest, highest]; ratios are",
-        f"taken within a round. One thread. GEMM peak {report['gemm_gflop_per_cpu_second']:.0f} GFLOP per CPU-second;",
+        f"taken within a round. One core. GEMM peak {report['gemm_gflop_per_cpu_second']:.0f} GFLOP per CPU-second;",
         "a step is 0.59 GFLOP.",
         "",
         "| contender | seed-steps per CPU-second | to PyTorch | per second of wall | to PyTorch "
