@@ -103,6 +103,7 @@ def _run(command: Run) -> int:
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     experiment = config.load(command.config, overrides)
+    config.check_claims(experiment)
     folder = command.out or Path("results") / experiment.name
     _prepare_backend(experiment.placement.devices)
     from jaxpu import sweep
@@ -159,16 +160,21 @@ def _prepare_backend(devices: int | None) -> None:
 
 def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
 
     from jaxpu import config, report, results, summary
 
     tables = summary.tables(runs, experiment)
     for name, frame in tables._asdict().items():
-        results.write_frame(folder / f"{name}.csv", frame)
+        if not frame.is_empty():
+            results.write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    report.write(folder, runs, *tables, provenance, resolved)
+    frames = (tables.selected, tables.summary, tables.verdicts)
+    report.write(folder, runs, *frames, provenance, resolved, rules=tables.rules, claims=tables.claims)
     console = Console() if sys.stdout.isatty() else Console(width=100)  # a log has no width: the table's own
     console.print(report.table_rich(tables.summary, tables.verdicts, resolved))
+    for row in tables.claims.iter_rows(named=True):
+        console.print(f"[bold]{row['verdict']}[/]: {escape(row['claim'])}", highlight=False)
     print(f"page: {folder / 'report.html'}")
 
 

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -63,14 +63,12 @@ class ModelConfig:
         hidden: widths of the hidden layers (``mlp``). dropout: rate after each of the first layers; rates
             beyond the last layer are not used.
         init: ``torch`` = U(±1/sqrt(fan_in)) for weights and biases, ``lecun`` = LeCun normal, zero biases.
-        prior_bias: start the last bias at logit(π).
     """
 
     name: Literal["linear", "mlp"] = "mlp"
     hidden: tuple[PositiveInt, ...] = (512, 256, 128, 64)
     dropout: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.3, 0.3, 0.2)
     init: Literal["torch", "lecun"] = "torch"
-    prior_bias: bool = True
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -82,6 +80,8 @@ class TrainingConfig:
         lr: learning rate. weight_decay: L2 coefficient.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
+        initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is told,
+            a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
 
     epochs: PositiveInt = 40
@@ -91,6 +91,7 @@ class TrainingConfig:
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
+    initial_p: Literal["prior", "init"] | Share = "prior"
 
 
 @dataclass(frozen=True, config=_STRICT)
@@ -153,6 +154,62 @@ class PlacementConfig:
 
 
 @dataclass(frozen=True, config=_STRICT)
+class Which:
+    """Which runs one side of a claim speaks of; what is not said does not matter.
+
+    Attributes:
+        method, dataset: their names. selection: the rule that selects; None = the experiment's default.
+        cell: pieces of the grid point's label, for example ``c=0.1 anchor=0``.
+    """
+
+    method: str | None = None
+    dataset: str | None = None
+    cell: str = ""
+    selection: str | None = None
+
+
+@dataclass(frozen=True, config=_STRICT)
+class Claim:
+    """A statement that the runs of an experiment support, refute, or cannot decide; see :mod:`jaxpu.claims`.
+
+    Attributes:
+        claim: the statement, in words. source: who says so.
+        of: the runs. minus: the runs that they are compared with, seed by seed.
+        metric: a column of ``selected.csv``, for example ``f1``, ``regret``, ``test_oracle_auc``.
+        below: with it, a run counts as 1 if its metric is below this, else 0.
+        verdicts: with them, a run counts as 1 if its verdict is among these (:class:`jaxpu.collapse.Verdict`),
+            else 0.
+        at_least, at_most: the bound that the statement amounts to; exactly one of them.
+    """
+
+    claim: str
+    of: Which
+    source: str = ""
+    minus: Which | None = None
+    metric: str = "f1"
+    below: float | None = None
+    verdicts: tuple[str, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def is_event(self) -> bool:
+        """Whether a run counts as 0 or 1."""
+        return bool(self.verdicts) or self.below is not None
+
+    @model_validator(mode="after")
+    def _can_be_tested(self) -> "Claim":
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("a claim needs at_least or at_most, one of them: the bound that it amounts to")
+        if self.verdicts and self.below is not None:
+            raise ValueError("a claim counts runs by verdicts or by a metric below a number, not by both")
+        bound = self.at_least if self.at_least is not None else self.at_most
+        if self.is_event and self.minus is None and bound is not None and not 0 < bound < 1:
+            raise ValueError(f"a share of runs is compared with a bound strictly between 0 and 1, got {bound}")
+        return self
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Experiment:
     """One experiment: every method at every grid point for every seed.
 
@@ -162,6 +219,7 @@ class Experiment:
             change one.
         seeds: how many. first_seed: the first of them.
         grid: dotted paths to lists of values, e.g. ``{training.lr: [1e-3, 3e-4], method.anchor: [0, 0.5]}``.
+        claims: what is to be decided.
     """
 
     name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -174,6 +232,7 @@ class Experiment:
     seeds: PositiveInt = 8
     first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
     grid: dict[str, list[Any]] = Field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
     placement: PlacementConfig = Field(default_factory=PlacementConfig)
 
     @field_validator("methods")
@@ -280,11 +339,20 @@ def _explain(error: Any) -> str:
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         *parents, key = error["loc"]
-        owner: Any = Experiment
-        for parent in parents:
-            owner = {f.name: f.type for f in dataclasses.fields(owner)}[str(parent)]
-        return f"{path}: {_unknown('key', key, [f.name for f in dataclasses.fields(owner)])}"
+        return f"{path}: {_unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents))])}"
     return f"{path}: {message}, got {error['input']!r}"
+
+
+def _group_at(path: list[str | int]) -> Any:
+    """The dataclass that stands at a path of settings: ``["claims", 0, "of"]`` is a :class:`Which`."""
+    group: Any = Experiment
+    for step in path:
+        kind = (
+            get_args(group)[0] if isinstance(step, int) else {f.name: f.type for f in dataclasses.fields(group)}[step]
+        )
+        inside = [k for k in get_args(kind) if dataclasses.is_dataclass(k)]
+        group = kind if isinstance(step, int) or get_origin(kind) is tuple or not inside else inside[0]
+    return group
 
 
 def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
@@ -332,6 +400,28 @@ def expand(experiment: Experiment) -> list[Cell]:
     """
     axes = [[(path, value) for value in values] for path, values in experiment.grid.items()]
     return [_cell(experiment, entry, point) for entry in experiment.methods for point in itertools.product(*axes)]
+
+
+def check_claims(experiment: Experiment) -> None:
+    """Whether every claim speaks of runs that this experiment has; before it trains for an hour.
+
+    Raises:
+        ConfigError: naming the claim, what it asks for, and the choices.
+    """
+    cells = expand(experiment)
+    has = {
+        "method": {c.method_name for c in cells},
+        "dataset": {c.data.name for c in cells},
+        "selection": set(experiment.selection.rules),
+        "cell": {piece for c in cells for piece in c.label.split()},
+    }
+    for claim in experiment.claims:
+        for which in (claim.of, claim.minus) if claim.minus else (claim.of,):
+            wanted = {"method": which.method, "dataset": which.dataset, "selection": which.selection}
+            asked = [(kind, name) for kind, name in wanted.items() if name is not None]
+            for kind, name in [*asked, *(("cell", piece) for piece in which.cell.split())]:
+                if name not in has[kind]:
+                    raise ConfigError(f"claim {claim.claim!r}: {_unknown(kind, name, sorted(has[kind]))}")
 
 
 def _cell(experiment: Experiment, entry: str | dict[str, Any], point: tuple[tuple[str, Any], ...]) -> Cell:

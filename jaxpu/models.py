@@ -26,7 +26,7 @@ class Apply(Protocol):
 
 
 class Model(NamedTuple):
-    """A network: ``init(key, prior) -> params`` and ``apply(params, x, key=None) -> logits (n,)``."""
+    """A network: ``init(key, initial_p) -> params`` and ``apply(params, x, key=None) -> logits (n,)``."""
 
     init: Callable[[Array, ScalarLike], Params]
     apply: Apply
@@ -92,8 +92,8 @@ class _Mlp(nn.Module):
         return nn.Dense(1, name="head")(x)[:, 0]
 
 
-def _logit(prior: ScalarLike) -> Array:
-    clipped = jnp.clip(jnp.asarray(prior, jnp.float32), 1e-6, 1 - 1e-6)
+def _logit(p: ScalarLike) -> Array:
+    clipped = jnp.clip(jnp.asarray(p, jnp.float32), 1e-6, 1 - 1e-6)
     return jnp.log(clipped) - jnp.log1p(-clipped)
 
 
@@ -102,8 +102,8 @@ def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
     """The model that a configuration describes, for inputs of one row's ``shape``.
 
     ``torch`` initialisation draws weights and biases from U(±1/sqrt(fan_in)), as torch.nn.Linear does;
-    ``lecun`` draws weights from LeCun's normal and starts biases at 0. With ``prior_bias`` the last bias starts
-    at logit(π), so that an untrained network predicts about π.
+    ``lecun`` draws weights from LeCun's normal and starts biases at 0. The last bias then starts at
+    logit(``initial_p``), so that an untrained network predicts about that; NaN leaves it as drawn.
 
     >>> model = build(ModelConfig(hidden=(4,), dropout=()), (3,))
     >>> params = model.init(jax.random.key(0), 0.25)
@@ -114,14 +114,14 @@ def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
     rates = config.dropout if config.name == "mlp" else ()
     module = _Mlp(hidden, rates)
 
-    def init(key: Array, prior: ScalarLike) -> Params:
+    def init(key: Array, initial_p: ScalarLike) -> Params:
         one_row = jnp.zeros((1, *shape))
         if config.init == "torch":
             params = _uniform_fan_in(key, jax.eval_shape(module.init, key, one_row)["params"])
         else:
             params = cast(Params, module.init(key, one_row)["params"])
-        if config.prior_bias:
-            params["head"]["bias"] = jnp.full_like(params["head"]["bias"], _logit(prior))
+        bias = params["head"]["bias"]
+        params["head"]["bias"] = jnp.where(jnp.isnan(initial_p), bias, jnp.full_like(bias, _logit(initial_p)))
         return params
 
     def apply(params: Params, x: Array, key: Array | None = None) -> Array:

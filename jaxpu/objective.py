@@ -45,7 +45,7 @@ class Hyper(NamedTuple):
     The integers index :data:`RISKS`, :data:`jaxpu.methods.SURROGATES`, ``PENALTIES[1:]`` and ``DECISIONS``;
     ``oracle`` lets the supervised risk see the true labels, ``reversal`` makes nnPU step back where clipped;
     ``decision_offset`` is subtracted from logits before they are judged (log(e^½ - 1) for the softplus ratio,
-    whose estimate of p passes ½ there).
+    whose estimate of p passes ½ there); ``initial_p`` is NaN where the last bias stays as drawn.
     """
 
     risk: ScalarLike
@@ -69,6 +69,7 @@ class Hyper(NamedTuple):
     alpha: ScalarLike
     lr: ScalarLike
     weight_decay: ScalarLike
+    initial_p: ScalarLike
 
 
 class Terms(NamedTuple):
@@ -112,9 +113,16 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,
+        initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
     return Hyper(*(kinds[type(v)](v) for v in values))
+
+
+def _initial_p(training: TrainingConfig, prior: float) -> float:
+    if isinstance(training.initial_p, str):
+        return {"prior": prior, "init": float("nan")}[training.initial_p]
+    return training.initial_p
 
 
 def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, mask: Mask) -> tuple[Scalar, Scalar]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxpu import collapse, stats
+from jaxpu import claims, collapse, stats
 from jaxpu.config import Cell, Experiment, expand
 from jaxpu.selection import RULES, replay, watched_column
 
@@ -44,6 +44,8 @@ class Tables(NamedTuple):
     selected: pl.DataFrame
     summary: pl.DataFrame
     verdicts: pl.DataFrame
+    rules: pl.DataFrame
+    claims: pl.DataFrame
 
 
 def tables(runs: pl.DataFrame, experiment: Experiment) -> Tables:
@@ -54,13 +56,17 @@ def tables(runs: pl.DataFrame, experiment: Experiment) -> Tables:
 
     Returns:
         ``selected``: one row a run and rule, with the epoch kept, the F1 that the rule reports, its regret
-        against the best epoch of the run, the test metrics there and the verdict with its explanation.
+        against the best epoch recorded of the run (one yardstick for all rules), the test metrics there and the
+        verdict with its explanation.
         ``summary``: dataset, method, cell, selection, metric, n, mean, median, sd, ci_low, ci_high (95 % BCa
         bootstrap of the mean; Wilson for the share of runs with F1 below 0.1), iqm, median_ci_low,
         median_ci_high (of F1 only), count. ``verdicts``: one row a method and rule.
+        ``rules``: one row a selection rule, over all methods and cells; see :func:`compare_rules`.
+        ``claims``: one row a claim of the experiment, as :func:`jaxpu.claims.judge` returns them.
     """
     selected, diagnoses = _select(runs, experiment)
-    return Tables(selected, summarise(selected), _verdicts(selected, diagnoses))
+    judged = claims.judge(experiment.claims, selected, experiment)
+    return Tables(selected, summarise(selected), _verdicts(selected, diagnoses), compare_rules(selected), judged)
 
 
 def _select(runs: pl.DataFrame, experiment: Experiment) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
@@ -104,11 +110,11 @@ def _select_one(
         "rule_defined": defined,
         "decision": cell.method.decision,
         "f1": float(reported[kept]),
-        "regret": float(np.nanmax(reported[:looked_at]) - reported[kept]),
+        "regret": float(np.nanmax(reported) - reported[kept]),
         "verdict": str(diagnosis.verdict),
         "explanation": diagnosis.explanation,
     }
-    row |= {name: float(v[kept]) for name, v in columns.items() if name.startswith("test_")}
+    row |= {name: float(v[kept]) for name, v in columns.items() if name.startswith(("test_", "train_"))}
     return row, diagnosis
 
 
@@ -150,6 +156,34 @@ def _collapse(f1: np.ndarray) -> dict[str, float | int | None]:
     empty = dict.fromkeys(_NUMBERS)
     known = {"mean": rate.share, "ci_low": rate.interval.low, "ci_high": rate.interval.high}
     return {"n": rate.n} | empty | known | {"count": rate.occurred}
+
+
+def compare_rules(selected: pl.DataFrame) -> pl.DataFrame:
+    """How the selection rules compare over all runs, whatever the method.
+
+    Returns:
+        selection, n_seeds, n_runs, f1 (mean over runs), regret (mean F1 lost against each run's best epoch),
+        regret_low, regret_high (95 % BCa bootstrap over seeds, of the seeds' means: the runs of a seed are not
+        independent), below and artefacts (runs with F1 below 0.1, and with the verdict selection_artefact).
+    """
+    rows = []
+    for (rule,), group in selected.group_by("selection", maintain_order=True):
+        by_seed = group.group_by("seed", maintain_order=True).agg(pl.col("regret").mean()).sort("seed")
+        interval = stats.mean_interval(by_seed["regret"])
+        rows.append(
+            {
+                "selection": rule,
+                "n_seeds": by_seed.height,
+                "n_runs": group.height,
+                "f1": group["f1"].mean(),
+                "regret": group["regret"].mean(),
+                "regret_low": interval.low,
+                "regret_high": interval.high,
+                "below": int((~(group["f1"] >= COLLAPSED_F1)).sum()),
+                "artefacts": int((group["verdict"] == "selection_artefact").sum()),
+            }
+        )
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def _verdicts(selected: pl.DataFrame, diagnoses: Sequence[collapse.Diagnosis]) -> pl.DataFrame:

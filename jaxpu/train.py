@@ -143,7 +143,7 @@ def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
 def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
     model = models.build(config.model, data.x.shape[1:])
-    params = model.init(jax.random.fold_in(key, INIT), hyper.prior)
+    params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
     watched = len(_watched(config))
     return State(
         params=params,

@@ -1,13 +1,21 @@
 """Strict tests: eight virtual devices, no silent broadcasting of ranks, one compilation cache for all workers."""
 
+import importlib.metadata
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-# level 0 halves compile time, which is most of the time of these tests, and changes no formula
-os.environ["XLA_FLAGS"] = (
-    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0"
+# compiling is most of the time of these tests: level 0 halves it, the older emitters halve it again where jaxlib
+# still has them (it ends the process for a flag that it does not know), and neither changes a formula
+os.environ["XLA_FLAGS"] = " ".join(
+    [
+        os.environ.get("XLA_FLAGS", ""),
+        "--xla_force_host_platform_device_count=8",
+        "--xla_backend_optimization_level=0",
+        "--xla_cpu_use_fusion_emitters=false" if importlib.metadata.version("jaxlib").startswith("0.10.") else "",
+    ]
 )
 
 import jax
@@ -30,6 +38,11 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["JAXPU_CACHE_DIR"] = os.environ["JAXPU_TEST_CACHE"]  # for the commands that tests start
     jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_TEST_CACHE"])
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["JAXPU_TEST_CACHE"], ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ TINY = {
     "selection": {"rules": ["val_f1", "val_f1_rescue"], "default": "val_f1", "patience": 2},
     "methods": ["vpudra_fixed"],
     "seeds": 3,
+    # two slots whatever the number of runs, so that sweeps of any number share one compiled program
+    "placement": {"devices": 1, "part": 2},
 }
 
 

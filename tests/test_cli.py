@@ -20,6 +20,7 @@ from jaxpu.data import DATASETS
 from jaxpu.methods import METHODS
 from jaxpu.selection import RULES
 
+ALL_DEVICES = "placement={}"
 PAIR = "methods=[vpudra_fixed,vpudra_softlabel]"
 LEFT_BEHIND = {
     "config.yaml",
@@ -66,7 +67,7 @@ def written(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def finished(written) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    done = jaxpu_command("run", written, "--seeds", 2, "--out", "out", PAIR, cwd=written.parent)
+    done = jaxpu_command("run", written, "--seeds", 2, "--out", "out", PAIR, ALL_DEVICES, cwd=written.parent)
     return written.parent / "out", done
 
 
@@ -84,7 +85,7 @@ def test_a_run_leaves_all_it_promises_and_says_where(finished):
 def test_the_words_of_the_command_act(finished):
     folder, _ = finished
     resolved = config.parse(yaml.safe_load((folder / "config.yaml").read_text()))
-    assert resolved == tiny(seeds=2, methods=["vpudra_fixed", "vpudra_softlabel"])
+    assert resolved == tiny(seeds=2, methods=["vpudra_fixed", "vpudra_softlabel"], placement={})
     runs = pl.read_parquet(folder / "runs.parquet")
     seen = runs.select("method", "seed").unique().sort("method", "seed").rows()
     assert seen == [(m, s) for m in ("vpudra_fixed", "vpudra_softlabel") for s in (0, 1)]

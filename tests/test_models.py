@@ -11,8 +11,8 @@ from jaxpu.config import ModelConfig
 
 
 def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
-    model = models.build(ModelConfig(hidden=(64, 32), prior_bias=False), (25,))
-    params = model.init(jax.random.key(3), 0.3)
+    model = models.build(ModelConfig(hidden=(64, 32)), (25,))
+    params = model.init(jax.random.key(3), np.nan)
     for name, fan_in in (("layer0", 25), ("layer1", 64), ("head", 32)):
         bound = 1 / np.sqrt(fan_in)
         drawn = np.concatenate([np.ravel(params[name]["kernel"]), np.ravel(params[name]["bias"])])
@@ -22,15 +22,13 @@ def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
 
 
 def test_lecun_initialisation():
-    params = models.build(ModelConfig(hidden=(400,), init="lecun", prior_bias=False), (100,)).init(
-        jax.random.key(0), 0.3
-    )
+    params = models.build(ModelConfig(hidden=(400,), init="lecun"), (100,)).init(jax.random.key(0), np.nan)
     assert np.std(params["layer0"]["kernel"]) == pytest.approx(0.1, rel=0.02)
     assert not params["layer0"]["bias"].any()
 
 
 @pytest.mark.parametrize("init", ["torch", "lecun"])
-def test_an_untrained_network_with_the_prior_bias_predicts_about_the_prior(init):
+def test_an_untrained_network_predicts_about_its_initial_p(init):
     model = models.build(ModelConfig(init=init), (57,))
     params = model.init(jax.random.key(1), 0.2)
     assert float(params["head"]["bias"][0]) == pytest.approx(np.log(0.2 / 0.8), abs=1e-6)

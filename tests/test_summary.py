@@ -50,7 +50,7 @@ BY_VAL_F1 = {
     ("pudra", 4): (6, 6, 0.84, 0.0, "healthy"),
     ("pudra", 5): (3, 6, 0.80, 0.05, "healthy"),
     ("pudra", 6): (1, 5, 0.0, 0.0, "all_negative"),
-    ("pudra", 7): (4, 4, 0.75, 0.0, "healthy"),
+    ("pudra", 7): (4, 4, 0.75, 0.15, "healthy"),
 }
 
 
@@ -156,7 +156,7 @@ def test_patience_decides_what_a_rule_has_seen():
     rescued = summary.tables(hand_made(), impatient).selected
     kept = row(rescued, method="vpudra_softlabel", seed=5, selection="val_f1_rescue")
     assert (kept["epoch"], kept["epochs_run"]) == (2, 5)
-    assert kept["regret"] == pytest.approx(0.8595 - 0.0218), "the sixth epoch was not looked at"
+    assert kept["regret"] == pytest.approx(0.87 - 0.0218), "one yardstick for all rules: the sixth epoch counts"
 
 
 def test_the_last_epoch_is_the_last(tables):

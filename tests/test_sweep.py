@@ -166,48 +166,109 @@ def test_a_program_that_fails_is_marked_and_the_other_groups_go_on(tmp_path, mon
     assert not (tmp_path / "parts").exists()
 
 
-KILLED = """
-import sys
+# One process has imported everything and forks a child for each sweep: to import again what takes two seconds,
+# twenty times over, would test nothing. It forks before jax starts any thread.
+FORKS = """
+import os, sys, warnings
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-import conftest
-from jaxpu import sweep
-from problems import tiny
 import jax
-jax.config.update("jax_compilation_cache_dir", {cache!r})
-print("ready", flush=True)
+from jaxpu import sweep, train
+from problems import tiny
+# the sixty columns of an evaluation are most of what there is to trace, and nothing to resuming
+train._evaluate = lambda params, data, config, hyper: {{"test_bias": params["head"]["bias"][0]}}
+jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_TEST_CACHE"])
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
+warnings.filterwarnings("ignore", "os.fork")
 slow = {{"segment": 1, "part": 2, "devices": 1, "checkpoint_seconds": 0}}
-small = {{"methods": ["pudra"], "model": {{"name": "linear"}}}}  # the quicker it starts, the quicker it is killed
-sweep.run(tiny(seeds=8, training__epochs=8, placement=slow, **small), Path({out!r}))
+small = {{"methods": ["pudra"], "model": {{"name": "linear"}}}}
+small["selection"] = {{"rules": ["last"], "default": "last"}}
+told = []
+def tell(progress=None):
+    if (progress is None or progress.epochs_done) and not told:
+        told.append(print("training", flush=True))
+for out in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        sweep.run(tiny(seeds=8, training__epochs=8, placement=slow, **small), Path(out.strip()), watch=tell)
+        tell()  # nothing was left to train
+        os._exit(0)
+    print(child, flush=True)
+    sys.stdin.readline()  # not before it is asked for: until then the child's number is its own
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def test_a_sweep_killed_twenty_times_ends_with_the_same_file(tmp_path):
-    def start(out: Path) -> subprocess.Popen:
-        code = KILLED.format(tests=str(Path(__file__).parent), cache=os.environ["JAXPU_TEST_CACHE"], out=str(out))
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        assert process.stdout is not None
-        process.stdout.readline()
-        process.stdout.close()
-        return process
+class Sweeps:
+    """Sweeps in processes of their own, one after the other."""
 
+    def __init__(self):
+        code = FORKS.format(tests=str(Path(__file__).parent))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.number = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._process.communicate()
+
+    def start(self, out: Path) -> None:
+        print(out, file=self._process.stdin, flush=True)
+        self.number = int(self._line())
+
+    def until_training(self) -> None:
+        assert self._line() == "training\n"
+
+    def kill(self) -> bool:
+        """Kill it; false if it had ended by itself."""
+        os.kill(self.number, signal.SIGKILL)
+        return self.wait() == -signal.SIGKILL
+
+    def wait(self) -> int:
+        print(file=self._process.stdin, flush=True)
+        line = self._line()
+        while not line.startswith("ended"):
+            line = self._line()
+        return int(line.split()[1])
+
+    def _line(self) -> str:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, "the process that starts sweeps has died"
+        return line
+
+
+def test_a_sweep_killed_twenty_times_ends_with_the_same_file(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
-    assert start(undisturbed).wait() == 0
-    timed = start(tmp_path / "timed")
-    began = time.perf_counter()
-    assert timed.wait() == 0
-    usual = time.perf_counter() - began
-    moments = random.Random(0)
-    kills = 0
-    while kills < 20:
-        process = start(killed)
-        time.sleep(moments.uniform(0, usual))
-        process.send_signal(signal.SIGKILL)
-        kills += process.wait() == -signal.SIGKILL
-        if (killed / "runs.parquet").exists():  # done before twenty kills: begin again, beside
-            assert_frame_equal(pl.read_parquet(killed / "runs.parquet"), pl.read_parquet(undisturbed / "runs.parquet"))
-            killed = tmp_path / f"killed{kills}"
-    assert start(killed).wait() == 0
+    with Sweeps() as sweeps:
+        sweeps.start(undisturbed)  # and fills the compilation cache
+        assert sweeps.wait() == 0
+        began = time.perf_counter()
+        sweeps.start(tmp_path / "timed")
+        sweeps.until_training()
+        start = time.perf_counter() - began
+        assert sweeps.wait() == 0
+        training = time.perf_counter() - began - start
+        moments = random.Random(0)
+        kills = again = 0
+        while kills < 20:
+            sweeps.start(killed)
+            if kills % 4:  # most while it trains and writes, the others at any time
+                sweeps.until_training()
+                time.sleep(moments.uniform(0, training))
+            else:
+                time.sleep(moments.uniform(0, start + training))
+            kills += sweeps.kill()
+            if (killed / "runs.parquet").exists():  # done before twenty kills: begin again, beside
+                whole = pl.read_parquet(undisturbed / "runs.parquet")
+                assert_frame_equal(pl.read_parquet(killed / "runs.parquet"), whole)
+                again += 1
+                killed = tmp_path / f"killed{again}"
+        sweeps.start(killed)
+        assert sweeps.wait() == 0
     assert (killed / "runs.parquet").read_bytes() == (undisturbed / "runs.parquet").read_bytes()
     assert not (killed / "parts").exists()
 

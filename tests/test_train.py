@@ -76,7 +76,7 @@ def plain_loop(cell, key, data, static, params, prior):
 def test_training_is_the_plain_loop(method):
     cell = first_cell(tiny(methods=[method], training__weight_decay=0.01, **LINEAR))
     key, data, static, hyper = run_inputs(cell)
-    start = models.build(static.model, (3,)).init(jax.random.fold_in(key, train.INIT), hyper.prior)
+    start = models.build(static.model, (3,)).init(jax.random.fold_in(key, train.INIT), hyper.initial_p)
     theta, skipped = plain_loop(cell, key, data, static, start, float(hyper.prior))
     run = jitted_train(key, data, static, hyper)
     got = np.append(np.ravel(run.state.params["head"]["kernel"]), run.state.params["head"]["bias"])
@@ -94,6 +94,7 @@ def test_changing_numbers_recompiles_nothing():
     for change in (
         {"training__lr": 0.1},
         {"training__alpha": 3.0},
+        {"training__initial_p": 0.01},
         {"training__weight_decay": 0.0},
         {"data__prior_scale": 0.5},
         {"methods": [{"preset": "vpudra_softlabel", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
@@ -149,7 +150,8 @@ def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_repl
         lengths.add(max(replayed))
         for name, values in stopped.history.items():
             np.testing.assert_array_equal(np.isnan(np.asarray(values)[max(replayed) :]), True)
-            np.testing.assert_array_equal(values[: max(replayed)], free.history[name][: max(replayed)])
+            expected = free.history[name][: max(replayed)]
+            np.testing.assert_allclose(values[: max(replayed)], expected, rtol=1e-5, atol=1e-6, err_msg=name)
     assert min(lengths) < 12, "no run stopped early: the test shows nothing"
 
 
@@ -186,13 +188,14 @@ def follow(state, history):
 
 
 def test_the_best_parameters_are_kept(long_runs):
+    evaluate = jax.jit(train._evaluate, static_argnums=2)
     for data, static, hyper, _, stopped in long_runs:
         best = int(stopped.state.best_epoch[static.rules.index(static.keep_best)])
-        again = train._evaluate(stopped.state.kept, data, static, hyper)
+        again = evaluate(stopped.state.kept, data, static, hyper)
         for name in ("val_oracle_auc", "test_oracle_log_loss"):
             np.testing.assert_allclose(again[name], stopped.history[name][best], rtol=1e-5)
         if best < int(stopped.state.epoch) - 1:
-            last = train._evaluate(stopped.state.params, data, static, hyper)
+            last = evaluate(stopped.state.params, data, static, hyper)
             assert float(last["test_oracle_log_loss"]) != pytest.approx(float(again["test_oracle_log_loss"]), rel=1e-4)
 
 
@@ -204,6 +207,18 @@ def test_every_method_of_a_seed_has_the_same_labelled_set_and_start():
         seen.append((np.asarray(data.train), static.n_labeled, np.asarray(data.test), start))
     for other in seen[1:]:
         jax.tree.map(np.testing.assert_array_equal, seen[0], other)
+
+
+@pytest.mark.parametrize(("initial_p", "starts_at"), [("prior", None), (0.05, 0.05), ("init", 0.5)])
+def test_a_run_starts_where_it_is_told(initial_p, starts_at):
+    key, data, static, hyper = run_inputs(first_cell(tiny(training__initial_p=initial_p, **LINEAR)))
+    bias = float(train.init(key, data, static, hyper).params["head"]["bias"][0])
+    p = 1 / (1 + np.exp(-bias))
+    if initial_p == "init":
+        assert bias != 0
+        assert abs(bias) <= 1 / np.sqrt(3)
+    else:
+        assert p == pytest.approx(float(hyper.prior) if starts_at is None else starts_at, rel=1e-5)
 
 
 def test_probes_see_the_network_after_each_epoch():

@@ -6,6 +6,7 @@ raises ``NothingToShow`` with a sentence fit for the reader of a report. Titles 
 """
 
 from jaxpu.plots.frames import NothingToShow
+from jaxpu.plots.phase import phase_diagram
 from jaxpu.plots.rates import collapse_rates
 from jaxpu.plots.story import artefact_run, selection_story
 from jaxpu.plots.strip import final_f1_strip
@@ -17,6 +18,7 @@ __all__ = [
     "artefact_run",
     "collapse_rates",
     "final_f1_strip",
+    "phase_diagram",
     "render",
     "selection_story",
     "trajectories",

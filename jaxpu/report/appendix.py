@@ -28,7 +28,7 @@ def fold(summary: str, body: str) -> str:
 
 def pill(verdict: str) -> str:
     """A verdict, set apart: green when healthy."""
-    look = "verdict healthy" if verdict == "healthy" else "verdict"
+    look = "verdict healthy" if verdict in ("healthy", "supported") else "verdict"
     return "–" if verdict == "–" else f'<span class="{look}">{escape(verdict_name(verdict))}</span>'
 
 

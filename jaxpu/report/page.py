@@ -11,7 +11,17 @@ import polars as pl
 from jaxpu.plots import render
 from jaxpu.plots.frames import RUN
 from jaxpu.report.answers import answers, headline
-from jaxpu.report.appendix import definitions, failing_runs, fold, pill, repeat, section, verdict_table
+from jaxpu.report.appendix import definitions, failing_runs, fold, pill, repeat, section, table, verdict_table
+from jaxpu.report.claims import (
+    CLAIM_HEADS,
+    CLAIM_NOTE,
+    FEW_RULES,
+    RULE_HEADS,
+    RULE_NOTE,
+    ClaimLine,
+    claim_lines,
+    rule_lines,
+)
 from jaxpu.report.pictures import Picture, pictures
 from jaxpu.report.tables import HEADS, NO_TABLE, NOTE, Line, report_rules, sections
 
@@ -32,6 +42,8 @@ def html(
     provenance: Mapping[str, Any],
     config: Mapping[str, Any],
     *,
+    rules: pl.DataFrame | None = None,
+    claims: pl.DataFrame | None = None,
     drawn: Sequence[Picture] | None = None,
 ) -> str:
     """Write the page that answers whether a method collapsed, and shows and explains the numbers.
@@ -43,35 +55,40 @@ def html(
         verdicts: one row a method, cell and selection rule.
         provenance: where the numbers are from; ``command`` repeats them, ``started`` is the only date shown.
         config: the resolved experiment.
+        rules: one row a selection rule, if several are to be compared.
+        claims: one row a claim of the experiment, with its verdict.
         drawn: the figures, if they are at hand; else they are drawn from the frames.
 
     Returns:
         The page. Frames without rows give sentences in place of tables and figures. The same input gives the
         same bytes.
     """
-    rules = report_rules(selected, config)
-    drawn = pictures(runs, selected, verdicts, rules) if drawn is None else drawn
+    shown = report_rules(selected, config)
+    drawn = pictures(runs, selected, verdicts, shown) if drawn is None else drawn
     figures = {picture.name: _figure(picture) for picture in drawn}
+    drawn_names = {picture.name for picture in drawn if picture.figure}
     folded = fold(
         "AUC, and the share predicted positive",
         figures["trajectories_auc"] + figures["trajectories_positive"],
     )
-    told = any(picture.figure for picture in drawn if picture.name == "selection_story")
-    story = "How selection misleads: one run" if told else "Selection artefacts"
+    story = "How selection misleads: one run" if "selection_story" in drawn_names else "Selection artefacts"
     title = str(config.get("name") or "jaxpu report")
     parts = [
         _header(title, selected, provenance, config),
-        _answer(selected, verdicts, rules),
+        _answer(selected, verdicts, shown),
+        *_claims(claims),
         section("results", "Results", _results(summary, verdicts, config)),
+        *_rules(rules),
+        *([section("phase", "Over the grid", figures["phase_diagram"])] if "phase_diagram" in drawn_names else []),
         section("story", story, figures["selection_story"]),
         section("seeds", "Every seed", figures["final_f1"] + figures["failure_rates"]),
         section("training", "During training", figures["trajectories_f1"] + folded),
         section(
             "verdicts",
             "What the verdicts mean",
-            verdict_table(selected, rules) + failing_runs(selected, rules),
+            verdict_table(selected, shown) + failing_runs(selected, shown),
         ),
-        section("words", "Words used here", definitions(selected, rules)),
+        section("words", "Words used here", definitions(selected, shown)),
         section("repeat", "How to repeat this", repeat(provenance, config)),
     ]
     return _document(title, "\n".join(parts))
@@ -113,6 +130,31 @@ def _answer(selected: pl.DataFrame, verdicts: pl.DataFrame, rules: Sequence[str]
     listed = f'<ul class="methods">\n{"".join(items)}</ul>' if items else ""
     told = f'<p class="answer">{escape(headline(selected, rules))}</p>\n'
     return section("answer", "Did it collapse?", told + listed)
+
+
+def _claims(claims: pl.DataFrame | None) -> list[str]:
+    if claims is None or claims.is_empty():
+        return []
+    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in CLAIM_HEADS)
+    rows = "".join(_claim(row) for row in claim_lines(claims))
+    table = f'<div class="scroll"><table class="claims"><thead><tr>{heads}</tr></thead>{rows}</table></div>\n'
+    return [section("claims", "What was claimed", f'<p class="quiet">{escape(CLAIM_NOTE)}</p>\n{table}')]
+
+
+def _rules(rules: pl.DataFrame | None) -> list[str]:
+    if rules is None or rules.height < FEW_RULES:
+        return []
+    rows = [[escape(cell) for cell in line] for line in rule_lines(rules)]
+    body = f'<p class="quiet">{escape(RULE_NOTE)}</p>\n{table(RULE_HEADS, rows, "results")}'
+    return [section("rules", "Selection rules compared", body)]
+
+
+def _claim(row: ClaimLine) -> str:
+    numbers = "".join(f"<td>{escape(text)}</td>" for text in (row.measured, row.bound, row.p))
+    return (
+        f'<tr><th scope="row">{escape(row.claim)}<br><span class="quiet">{escape(row.question)}</span></th>'
+        f"{numbers}<td>{pill(row.verdict)}</td></tr>\n"
+    )
 
 
 def _results(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]) -> str:

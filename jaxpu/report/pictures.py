@@ -11,6 +11,7 @@ from jaxpu.plots import (
     artefact_run,
     collapse_rates,
     final_f1_strip,
+    phase_diagram,
     render,
     selection_story,
     trajectories,
@@ -66,6 +67,15 @@ def pictures(runs: pl.DataFrame, selected: pl.DataFrame, verdicts: pl.DataFrame,
             lambda: (
                 f"Marks are shares of n = {n} runs, lines their 95 % Wilson intervals. A line that reaches "
                 "far from 0 to the right means: nothing failed, but so few seeds do not rule failures out."
+            ),
+        ),
+        _picture(
+            "phase_diagram",
+            lambda: phase_diagram(selected, next(iter(rules), "")),
+            "Heat maps over two settings of the grid, two for each method.",
+            lambda: (
+                f"Each field holds its number, over the seeds (n = {n} a cell). Where the grid has a third setting, "
+                "its values count together."
             ),
         ),
         *_over_training(runs, selected, rules, n),

@@ -164,11 +164,11 @@ def table_markdown(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mappin
         The text; for an empty summary a sentence in place of the table.
     """
     config = config or {}
-    blocks = [f"# {_plain(str(config.get('name') or 'Results'))}"]
+    blocks = [f"# {plain(str(config.get('name') or 'Results'))}"]
     for heading, lines in sections(summary, verdicts, config):
-        rows = [f"| `{_code(line.label)}` | " + " | ".join(map(_plain, line[1:6])) + " |" for line in lines]
+        rows = [f"| `{_code(line.label)}` | " + " | ".join(map(plain, line[1:6])) + " |" for line in lines]
         ruler = "|---|---:|---:|---:|---:|---|"
-        blocks += [f"## {_plain(heading)}", "\n".join([f"| {' | '.join(HEADS)} |", ruler, *rows])]
+        blocks += [f"## {plain(heading)}", "\n".join([f"| {' | '.join(HEADS)} |", ruler, *rows])]
     blocks.append(NOTE if len(blocks) > 1 else NO_TABLE)
     return "\n\n".join(blocks) + "\n"
 
@@ -201,7 +201,7 @@ def table_rich(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[st
     return grid
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text that Markdown takes as text, on one line, within a cell."""
     for sign, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
         text = text.replace(sign, safe)

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from jaxpu.plots import render
+from jaxpu.report.claims import claims_markdown, rules_markdown
 from jaxpu.report.page import SVG_LIMIT, html
 from jaxpu.report.pictures import Picture, pictures
 from jaxpu.report.tables import report_rules, table_markdown
@@ -21,6 +22,9 @@ def write(
     verdicts: pl.DataFrame,
     provenance: Mapping[str, Any],
     config: Mapping[str, Any],
+    *,
+    rules: pl.DataFrame | None = None,
+    claims: pl.DataFrame | None = None,
 ) -> Path:
     """Write ``table.md``, ``figures/`` and ``report.html`` into a results folder, each file atomically.
 
@@ -30,13 +34,16 @@ def write(
     Returns:
         The path of the page.
     """
-    rules = report_rules(selected, config)
-    drawn = pictures(runs, selected, verdicts, rules)
+    drawn = pictures(runs, selected, verdicts, report_rules(selected, config))
     for picture in drawn:
         _write_figure(folder / "figures", picture)
-    write_text(folder / "table.md", table_markdown(summary, verdicts, config))
+    write_text(
+        folder / "table.md", table_markdown(summary, verdicts, config) + rules_markdown(rules) + claims_markdown(claims)
+    )
     page = folder / "report.html"
-    write_text(page, html(runs, selected, summary, verdicts, provenance, config, drawn=drawn))
+    write_text(
+        page, html(runs, selected, summary, verdicts, provenance, config, rules=rules, claims=claims, drawn=drawn)
+    )
     return page
 
 

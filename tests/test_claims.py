@@ -1,0 +1,168 @@
+"""Claims: what the interval decides, what is paired with what, and errors before an hour of training."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from problems import tiny
+from scipy import stats as scipy_stats
+
+from jaxpu import claims, config
+from jaxpu.config import Claim, ConfigError, Which
+from jaxpu.stats import Interval
+
+SEEDS = 40
+
+
+def selected(values: dict[tuple[str, str, str], np.ndarray], verdicts: dict | None = None) -> pl.DataFrame:
+    """Frames as :func:`jaxpu.summary.tables` makes them, for f1 by (method, cell, rule)."""
+    rows = []
+    for (method, cell, rule), f1 in values.items():
+        for seed, value in enumerate(f1):
+            verdict = (verdicts or {}).get((method, seed), "healthy")
+            row = {"dataset": "gaussians", "method": method, "cell": cell, "seed": seed, "selection": rule}
+            rows.append(row | {"f1": float(value), "verdict": verdict})
+    return pl.DataFrame(rows)
+
+
+def noise(seed: int, sd: float = 0.02) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, sd, SEEDS)
+
+
+def claim(**changes) -> Claim:
+    given = {"claim": "the anchor helps", "of": Which(method="vpu"), "minus": Which(method="pudra")}
+    return Claim(**(given | changes))
+
+
+PAIR = selected({("vpu", "", "val_f1"): 0.80 + noise(0), ("pudra", "", "val_f1"): 0.75 + noise(1)})
+
+
+@pytest.mark.parametrize(
+    ("bound", "verdict"),
+    [
+        ({"at_least": 0.03}, "supported"),
+        ({"at_least": 0.052}, "not supported"),
+        ({"at_least": 0.1}, "refuted"),
+        ({"at_most": 0.1}, "supported"),
+        ({"at_most": 0.03}, "refuted"),
+    ],
+)
+def test_a_real_effect_smaller_than_what_was_claimed_refutes_the_claim(bound, verdict):
+    [row] = claims.judge([claim(**bound)], PAIR, tiny()).iter_rows(named=True)
+    difference = 0.05 + noise(0) - noise(1)
+    assert row["verdict"] == verdict
+    assert row["estimate"] == pytest.approx(difference.mean())
+    assert row["n"] == SEEDS
+    limit = next(iter(bound.values()))
+    assert row["p"] == pytest.approx(scipy_stats.wilcoxon(difference - limit).pvalue)
+    ends = scipy_stats.bootstrap(
+        (difference,), np.mean, n_resamples=4999, method="BCa", rng=np.random.default_rng(0)
+    ).confidence_interval
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((ends.low, ends.high), abs=1e-6)
+
+
+def test_shares_are_wilson_and_binomial():
+    f1 = np.full(SEEDS, 0.9)
+    f1[:3], f1[3] = 0.02, np.nan
+    frame = selected({("vpu", "", "val_f1"): f1})
+    low = claim(minus=None, below=0.1, at_least=0.5)
+    [row] = claims.judge([low], frame, tiny()).iter_rows(named=True)
+    test = scipy_stats.binomtest(4, SEEDS, 0.5)
+    ends = test.proportion_ci(method="wilson")
+    assert row["estimate"] == 0.1, "a run without an F1 counts"
+    assert (row["ci_low"], row["ci_high"]) == pytest.approx((ends.low, ends.high))
+    assert row["p"] == pytest.approx(test.pvalue)
+    assert row["verdict"] == "refuted"
+
+
+def test_shares_of_verdicts():
+    verdicts = {("vpu", seed): "selection_artefact" for seed in range(30)}
+    frame = selected({("vpu", "", "val_f1"): np.full(SEEDS, 0.5)}, verdicts)
+    artefact = claim(minus=None, verdicts=("selection_artefact", "constant"), at_least=0.5)
+    [row] = claims.judge([artefact], frame, tiny()).iter_rows(named=True)
+    assert (row["estimate"], row["verdict"]) == (0.75, "supported")
+    assert row["question"] == "share of runs that are selection_artefact or constant: vpu by val_f1"
+
+
+def test_cells_are_averaged_within_a_seed_so_that_n_counts_seeds():
+    frame = selected(
+        {
+            ("vpu", "c=0.1 anchor=0.0", "val_f1"): 0.5 + noise(0),
+            ("vpu", "c=0.5 anchor=0.0", "val_f1"): 0.7 + noise(1),
+            ("vpu", "c=0.1 anchor=1.0", "val_f1"): 0.9 + noise(2),
+        }
+    )
+    both = claim(of=Which(cell="anchor=0.0"), minus=None, at_least=0.4)
+    [row] = claims.judge([both], frame, tiny()).iter_rows(named=True)
+    assert row["n"] == SEEDS
+    assert row["estimate"] == pytest.approx((0.6 + (noise(0) + noise(1)) / 2).mean())
+    one = claim(of=Which(cell="anchor=0.0 c=0.5"), minus=Which(cell="anchor=1.0"), at_most=0.0)
+    [row] = claims.judge([one], frame, tiny()).iter_rows(named=True)
+    assert row["estimate"] == pytest.approx((-0.2 + noise(1) - noise(2)).mean())
+    assert row["verdict"] == "supported"
+
+
+def test_values_are_paired_by_seed_whatever_the_order():
+    shuffled = PAIR.sample(fraction=1.0, shuffle=True, seed=3)
+    one, other = (claims.judge([claim(at_least=0.03)], frame, tiny()) for frame in (PAIR, shuffled))
+    assert one.equals(other)
+    with pytest.raises(ConfigError, match="same seeds"):
+        claims.judge([claim(at_least=0.0)], PAIR.filter((pl.col("method") == "vpu") | (pl.col("seed") > 3)), tiny())
+
+
+def test_many_claims_are_corrected_for_each_other():
+    frame = selected({("vpu", "", "val_f1"): 0.8 + noise(0), ("pudra", "", "val_f1"): 0.793 + noise(1)})
+    alone = claims.judge([claim(at_least=0.0)], frame, tiny())
+    many = claims.judge([claim(at_least=0.0)] * 10, frame, tiny())
+    assert many["p"][0] == alone["p"][0] == alone["p_holm"][0]
+    assert many["p_holm"][0] == pytest.approx(min(10 * many["p"][0], 1.0))
+
+
+@given(st.floats(-1, 1), st.floats(0, 0.5), st.floats(0, 1), st.floats(-1, 1), st.sampled_from(["at_least", "at_most"]))
+def test_a_claim_and_its_opposite_never_both_hold(middle, half, p, bound, side):
+    effect = claims.Effect(middle, Interval(middle - half, middle + half), p, 30)
+    other = {"at_least": "at_most", "at_most": "at_least"}[side]
+    verdicts = {claims.decide(effect, p, claim(**{which: bound})) for which in (side, other)}
+    if half > 0:
+        assert verdicts not in ({"supported"}, {"refuted"})
+    if p >= 0.05:
+        assert verdicts == {"not supported"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        ({}, "at_least or at_most"),
+        ({"at_least": 0.1, "at_most": 0.2}, "at_least or at_most"),
+        ({"at_least": 0.1, "below": 0.1, "verdicts": ["constant"]}, "not by both"),
+        ({"at_least": 0, "below": 0.1}, "strictly between 0 and 1, got 0"),
+        ({"at_least": 0.1, "of": {"methd": "vpu"}}, "methd"),
+    ],
+)
+def test_claims_that_cannot_be_tested_are_refused(raw, message):
+    with pytest.raises(ConfigError, match=message):
+        tiny(claims=[{"claim": "c", "of": {}} | raw])
+
+
+@pytest.mark.parametrize(
+    ("of", "message"),
+    [
+        ({"method": "vpudra_fixd"}, r"unknown method 'vpudra_fixd' \(did you mean 'vpudra_fixed'\?\)"),
+        ({"selection": "last"}, "unknown selection 'last'.*choose from val_f1"),
+        ({"cell": "c=0.2"}, "unknown cell 'c=0.2'.*choose from c=0.1, c=0.3"),
+        ({"dataset": "spambase"}, "unknown dataset"),
+    ],
+)
+def test_claims_about_runs_that_there_are_none_of_are_refused_before_training(of, message):
+    grid = {"data.c": [0.1, 0.3]}
+    with pytest.raises(ConfigError, match=message):
+        config.check_claims(tiny(grid=grid, claims=[{"claim": "c", "of": of, "at_least": 0}]))
+    config.check_claims(tiny(grid=grid, claims=[{"claim": "c", "of": {"cell": "c=0.1"}, "at_least": 0}]))
+
+
+def test_a_claim_about_an_unknown_metric_or_verdict_names_the_choices():
+    with pytest.raises(ConfigError, match=r"no metric 'f2'.*f1"):
+        claims.judge([claim(metric="f2", at_least=0)], PAIR, tiny())
+    with pytest.raises(ConfigError, match="no run matches"):
+        claims.judge([claim(of=Which(method="nnpu"), at_least=0)], PAIR, tiny())
