@@ -64,23 +64,38 @@ def tables(runs: pl.DataFrame, experiment: Experiment) -> Tables:
         ``rules``: one row a selection rule, over all methods and cells; see :func:`compare_rules`.
         ``claims``: one row a claim of the experiment, as :func:`jaxpu.claims.judge` returns them.
     """
-    selected, diagnoses = _select(runs, experiment)
+    selected, diagnoses = select(runs, experiment)
     judged = claims.judge(experiment.claims, selected, experiment)
     return Tables(selected, summarise(selected), _verdicts(selected, diagnoses), compare_rules(selected), judged)
 
 
-def _select(runs: pl.DataFrame, experiment: Experiment) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
+def select(runs: pl.DataFrame, experiment: Experiment) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
+    """Replay every rule on every run: the frame ``selected`` of :func:`tables`, and the diagnosis of each row."""
     cells = {(c.data.name, c.method_name, c.label): c for c in expand(experiment)}
     rows: list[dict[str, Any]] = []
     diagnoses: list[collapse.Diagnosis] = []
     for run in runs.partition_by("run_id", maintain_order=True):
         cell = cells[run["dataset"][0], run["method"][0], run["cell"][0]]
-        columns = {name: run[name].to_numpy() for name in run.columns if name.startswith(("test_", "val", "train_"))}
+        columns = _columns(run)
         for rule in experiment.selection.rules:
             row, diagnosis = _select_one(run.row(0, named=True), columns, cell, rule)
             rows.append(row)
             diagnoses.append(diagnosis)
     return pl.DataFrame(rows, infer_schema_length=None), diagnoses
+
+
+def trajectory(run: pl.DataFrame) -> dict[str, np.ndarray]:
+    """The recorded columns of one run as :func:`jaxpu.collapse.diagnose_run` takes them."""
+    return _trajectory(_columns(run))
+
+
+def _columns(run: pl.DataFrame) -> dict[str, np.ndarray]:
+    return {name: run[name].to_numpy() for name in run.columns if name.startswith(("test_", "val", "train_"))}
+
+
+def _trajectory(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    test = {name.removeprefix("test_"): v for name, v in columns.items() if name.startswith("test_")}
+    return test | {"loss": columns["train_loss"]}
 
 
 def _select_one(
@@ -96,8 +111,7 @@ def _select_one(
             columns[watched], sign=rule.sign, patience=settings.patience, min_delta=settings.min_delta
         )
     reported = columns[f"test_{rule.reported}"]
-    test = {name.removeprefix("test_"): v for name, v in columns.items() if name.startswith("test_")}
-    test |= {"oracle_f1_decision": reported, "loss": columns["train_loss"]}
+    test = _trajectory(columns) | {"oracle_f1_decision": reported}
     driver = columns["train_target"] if cell.method.mixup else None
     # a rule judges the run that it would have trained: later epochs are there for other rules' patience
     trained = {name: values[:looked_at] for name, values in test.items()}

@@ -117,6 +117,16 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
     assert np.isnan(found.p[:, 1:]).all(), "one fixed point: nowhere else can p come to rest"
 
 
+def test_a_fixed_point_on_the_grid_itself_is_found():
+    soft = point_process(0.5, 0.0, 1.0, True)  # rests at p = 1/2, the logit 0
+    found = meanfield.fixed_points(grid(soft), nodes(0.3, 1))
+    np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
+    assert np.isnan(found.p[0, 1:]).all()
+    for points in (2000, 2001):
+        [rest] = geometry.rests(lambda p: p - 0.5, points)
+        assert (rest.p, rest.stable) == (pytest.approx(0.5), True)
+
+
 def point_process(prior, anchor, weight, by_lambda):
     changes = {"anchor": anchor, "weight": weight, "weight_by_lambda": by_lambda}
     return meanfield.setting(dataclasses.replace(METHODS["vpudra_pp"], **changes), prior)

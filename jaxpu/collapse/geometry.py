@@ -18,6 +18,7 @@ So with a small target μ ≈ 0 the point process pulls down with at most p (1 -
 2 log(p/μ)(1 - p), without bound: of the two it is log-MSE that pushes p → 0 the harder.
 """
 
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -113,13 +114,16 @@ def rests(slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest:
     z = np.linspace(-widest, widest, points)
     values = np.asarray(slope(_sigmoid(z)), dtype=np.float64)
     found = []
-    for at in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-        low, high = z[at], z[at + 1]
+    known = np.flatnonzero(values)  # where the slope is exactly 0 on the grid, look between its neighbours
+    for left, right in itertools.pairwise(known):
+        if np.sign(values[left]) == np.sign(values[right]):
+            continue
+        low, high = z[left], z[right]
         for _ in range(40):
             middle = (low + high) / 2
-            same = np.sign(slope(np.array([_sigmoid(middle)]))[0]) == np.sign(values[at])
+            same = np.sign(slope(np.array([_sigmoid(middle)]))[0]) == np.sign(values[left])
             low, high = (middle, high) if same else (low, middle)
-        found.append(Rest(float(_sigmoid((low + high) / 2)), bool(values[at] < 0)))
+        found.append(Rest(float(_sigmoid((low + high) / 2)), bool(values[left] < 0)))
     return found
 
 

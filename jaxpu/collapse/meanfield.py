@@ -162,6 +162,8 @@ def _fixed_points(hyper: Hyper, lams: Array) -> FixedPoints:
     z = jnp.linspace(-WIDEST, WIDEST, POINTS)
     values = jax.vmap(at)(z)
     sign = jnp.sign(jnp.where(jnp.abs(values) < NOISE, 0.0, values))
+    # a root that lies on the grid belongs to the interval above it
+    sign = lax.associative_scan(lambda a, b: jnp.where(b == 0, a, b), sign)
     found = jnp.flatnonzero(sign[:-1] * sign[1:] < 0, size=MOST, fill_value=-1)
 
     def refine(place: Array) -> tuple[Scalar, Scalar, Scalar]:

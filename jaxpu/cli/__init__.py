@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import tyro
 
 import jaxpu
+from jaxpu.cli.analyze import Analyze, analyze
+from jaxpu.cli.diagnose import Diagnose, diagnose
 
 if TYPE_CHECKING:
     from jaxpu.config import Experiment
@@ -61,6 +63,8 @@ _DESCRIPTION = "Train classifiers from positive and unlabelled data over many se
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Analyze, tyro.conf.subcommand("analyze")]
+    | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
@@ -71,12 +75,18 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments[:1] == ["--version"]:
         arguments = ["version"]
+    # tyro takes unions of annotated types, which the type system has no way to say
     command = tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
     from jaxpu.config import ConfigError
     from jaxpu.results import ResultsError
 
     try:
-        sys.exit(_do(command))
+        code = _do(command)
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:  # whoever read the output, head for instance, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
     except (ConfigError, ResultsError) as error:
         print(f"jaxpu: {error}", file=sys.stderr)
         sys.exit(2)
@@ -90,6 +100,10 @@ def _do(command: Any) -> int:
         return _run(command)
     if isinstance(command, Report):
         return _report(command.folder)
+    if isinstance(command, Analyze):
+        return analyze(command)
+    if isinstance(command, Diagnose):
+        return diagnose(command)
     if isinstance(command, List):
         return _list()
     print(f"jaxpu {jaxpu.__version__}")

@@ -1,0 +1,92 @@
+"""What failed, training or selection? Every run judged twice: by its last epoch, and by the epoch each rule keeps."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from jaxpu import collapse, summary
+from jaxpu.config import Experiment
+from jaxpu.stats import wilson
+
+
+class Row(NamedTuple):
+    """The verdict on all runs of a method, judged in one way: by the last epoch, or by a selection rule."""
+
+    name: str
+    judged: collapse.MethodVerdict
+
+
+class MethodAnalysis(NamedTuple):
+    """One method at one grid point.
+
+    Attributes:
+        label: method and cell. n: runs. rows: the last epoch first, then every rule.
+        collapsed_ever: runs with a collapsed epoch. onset: median first epoch of a collapse that lasts to the end.
+        failures: (seed, rule, explanation) of every failing selection.
+        sentence: what to make of it.
+    """
+
+    label: str
+    n: int
+    rows: tuple[Row, ...]
+    collapsed_ever: collapse.Rate
+    onset: float
+    failures: tuple[tuple[int, str, str], ...]
+    sentence: str
+
+
+def analyze(runs: pl.DataFrame, experiment: Experiment) -> list[MethodAnalysis]:
+    """Judge every method and cell of recorded runs.
+
+    Args:
+        runs: a row a run and epoch, as in ``runs.parquet``. experiment: whose rules apply.
+
+    Returns:
+        One entry a dataset, method and cell, in the order of the frame.
+    """
+    groups = runs.partition_by("dataset", "method", "cell", maintain_order=True)
+    several = runs["dataset"].n_unique() > 1
+    return [_method(group, experiment, several) for group in groups]
+
+
+def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> MethodAnalysis:
+    frame, diagnoses = summary.select(group, experiment)
+    selected = list(zip(frame["seed"], frame["selection"], diagnoses, strict=True))
+    last, flags = [], []
+    for run in group.partition_by("run_id", maintain_order=True):
+        columns = summary.trajectory(run)
+        last.append(collapse.diagnose_run(columns, -1))
+        flags.append(np.asarray(collapse.collapsed_epochs(columns)))
+    onsets = [collapse.onset_epoch(seen) for seen in flags if seen[-1]]
+    rules = dict.fromkeys(rule for _, rule, _ in selected)
+    rows = [Row("last epoch (training alone)", collapse.judge_method(last))]
+    rows += [Row(rule, collapse.judge_method([d for _, r, d in selected if r == rule])) for rule in rules]
+    first = group.row(0, named=True)
+    label = " ".join(w for w in (first["dataset"] if several else "", first["method"], first["cell"]) if w)
+    ever = sum(bool(seen.any()) for seen in flags)
+    return MethodAnalysis(
+        label,
+        len(last),
+        tuple(rows),
+        collapse.Rate(ever, len(last), wilson(ever, len(last))),
+        float(np.median([o for o in onsets if o is not None])) if onsets else float("nan"),
+        tuple((seed, rule, d.explanation) for seed, rule, d in selected if d.failing),
+        _sentence(rows, ever, onsets),
+    )
+
+
+def _sentence(rows: Sequence[Row], ever: int, onsets: Sequence[int | None]) -> str:
+    training, *selections = (row.judged for row in rows)
+    n = training.failing.n
+    if training.failing.occurred:
+        when = (
+            f", down for good from epoch {float(np.median([o for o in onsets if o])):g} (median)" if any(onsets) else ""
+        )
+        return f"training fails: {training.explanation.rstrip('.')}{when}."
+    missed = max((judged.failing.occurred for judged in selections), default=0)
+    early = f" {ever} of {n} are collapsed at some earlier epoch." if ever else ""
+    if missed:
+        return f"training does not fail (0 of {n} runs at their last epoch), selection does, in up to {missed}.{early}"
+    return f"neither training nor selection fails in {n} runs.{early}"

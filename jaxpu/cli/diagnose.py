@@ -1,0 +1,80 @@
+"""``jaxpu diagnose``: the verdict on scores that any program wrote."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+if TYPE_CHECKING:
+    from jaxpu.collapse import Diagnosis
+    from jaxpu.collapse.files import Scores
+
+
+@dataclass(frozen=True)
+class Diagnose:
+    """Judge the scores in a CSV or npz file that any program wrote: does the classifier fail, and in what way?
+
+    With one set of scores it is judged as it is. With several epochs (--epoch names their column; in an npz the
+    scores have shape (epochs, n)) the run is judged: did training fail, or was the wrong epoch kept?
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """The file: .csv with a row an example, or .npz."""
+    scores: str = "score"
+    """Column or array of the scores, larger = more positive."""
+    labels: str = "label"
+    """Column or array of the true labels, 0 and 1."""
+    epoch: str | None = None
+    """Column of the epoch, in a CSV with a row an example and epoch."""
+    selected: str | None = None
+    """The epoch that was kept, as the file names it (in an npz from 1); the last if not given."""
+    threshold: float = 0.5
+    """Scores above it are predicted positive; 0 for logits."""
+
+
+def diagnose(command: Diagnose) -> int:
+    """Print verdict, sentence and evidence; 0 if the classifier is healthy, 1 if it fails."""
+    from jaxpu import collapse
+    from jaxpu.collapse.files import read_scores
+    from jaxpu.config import ConfigError
+
+    try:
+        found = read_scores(command.file, scores=command.scores, labels=command.labels, epoch=command.epoch)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    if len(found.scores) == 1:
+        judged = collapse.diagnose(found.scores[0], found.labels, threshold=command.threshold)
+    else:
+        trajectory = collapse.score_trajectory(found.scores, found.labels, threshold=command.threshold)
+        judged = collapse.diagnose_run(trajectory, _selected(found, command))
+    _print(judged, found)
+    return int(judged.failing)
+
+
+def _selected(found: "Scores", command: Diagnose) -> int:
+    from jaxpu.config import ConfigError
+
+    if command.selected is None:
+        return len(found.epochs) - 1
+    if command.selected not in found.epochs:
+        names = ", ".join(found.epochs[:20]) + (", ..." if len(found.epochs) > 20 else "")
+        raise ConfigError(f"{command.file} has no epoch {command.selected!r}; it has {names}")
+    return found.epochs.index(command.selected)
+
+
+def _print(judged: "Diagnosis", found: "Scores") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    epochs, rows = found.scores.shape
+    console.print(f"[bold]{judged.verdict}[/]  ({rows} examples" + (f", {epochs} epochs)" if epochs > 1 else ")"))
+    console.print(judged.explanation)
+    others = [str(flag) for flag in judged.flags if flag != judged.verdict]
+    if others:
+        console.print(f"also: {', '.join(others)}")
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in judged.evidence.items():
+        table.add_row(name, f"{value:.4g}")
+    console.print("", table)

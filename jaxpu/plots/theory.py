@@ -1,0 +1,123 @@
+"""Loss geometry and the mean field, drawn from :mod:`jaxpu.collapse.geometry` and :mod:`jaxpu.collapse.meanfield`."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from jaxpu import mixup
+from jaxpu.collapse import geometry, meanfield
+from jaxpu.methods import METHODS, Method
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, STYLE, WIDTH, headline
+
+TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
+
+
+def penalty_slopes() -> Figure:
+    """Draw the pull dL/dz of both penalties against p, for four targets μ.
+
+    >>> penalty_slopes().get_suptitle()[:46]
+    'Both penalties rest at p = μ and push down onl'
+    """
+    p = np.linspace(0.002, 0.998, 400)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.9))
+        panels = figure.subplots(1, 2)
+        for axis, name in zip(panels, mixup.PENALTIES, strict=True):
+            for mu, colour in TARGETS.items():
+                slope = geometry.penalty_shape(name, jnp.asarray(p), jnp.full(p.size, mu)).slope
+                axis.plot(p, slope, color=colour, label=f"μ = {mu:g}")
+                axis.plot([mu], [0], "o", color=colour, markersize=4)
+            axis.axhline(0, color=QUIET, linewidth=0.8)
+            axis.set(xlabel="p", ylabel="dL/dz (above 0: p goes down)", title=name.replace("_", " "))
+            axis.set_ylim(-3.2, 9.5) if name == "log_mse" else axis.set_ylim(-0.55, 0.3)
+        handles, names = panels[0].get_legend_handles_labels()
+        statement = "Both penalties rest at p = μ and push down only above it; at a tiny μ log-MSE pushes hardest"
+        headline(figure, statement, dict(zip(names, handles, strict=True)))
+    return figure
+
+
+def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
+    """Draw where the mean field comes to rest: against the anchor, the floor of the target, and the told prior.
+
+    >>> fixed_point_curves().get_suptitle()[:33]
+    'The soft label leaves the fixed p'
+    """
+    # as many points each, so that one program serves all curves
+    anchors, floors, priors = np.linspace(0, 1, 20), np.linspace(0, 0.95, 20), np.linspace(0.05, 0.95, 20)
+    soft = METHODS["vpudra_softlabel"]
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.9))
+        by_anchor, by_floor, by_prior = figure.subplots(1, 3)
+        for penalty, colour in (("point_process", BLUE), ("log_mse", RED)):
+            base = dataclasses.replace(soft, penalty=penalty)
+            anchored = [dataclasses.replace(base, anchor=float(a)) for a in anchors]
+            floored = [dataclasses.replace(base, floor=float(f)) for f in floors]
+            by_anchor.plot(
+                anchors, _rests(anchored, [prior] * 20, alpha), color=colour, label=penalty.replace("_", " ")
+            )
+            by_floor.plot(floors, _rests(floored, [prior] * 20, alpha), color=colour)
+        for anchor, style in ((0.0, "-"), (1.0, "--")):
+            method = dataclasses.replace(soft, anchor=anchor)
+            by_prior.plot(
+                priors, _rests([method] * 20, list(priors), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
+            )
+        for axis, name in ((by_anchor, "anchor a"), (by_floor, "floor of the target")):
+            axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
+            axis.set(xlabel=name, ylim=(0, 1))
+        by_anchor.set_ylabel("fixed point of p")
+        by_anchor.legend(loc="lower right", fontsize=8)
+        by_prior.legend(loc="lower right", fontsize=8)
+        by_prior.set(xlabel="told prior π", ylim=(0, 1))
+        statement = (
+            "The soft label leaves the fixed point at p = π; an anchor and a floor both lift it, as a larger π would"
+        )
+        headline(figure, statement)
+    return figure
+
+
+def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, lr: float = 0.5) -> Figure:
+    """Draw p over the steps of the mean field from four starts, for four members of the family.
+
+    >>> mean_field_paths(steps=50).get_suptitle()[:38]
+    'From any start the soft label comes ba'
+    """
+    members = {
+        "soft label, point process": METHODS["vpudra_softlabel"],
+        "anchor, point process": METHODS["vpudra_pp"],
+        "variational risk, anchor": METHODS["vpu"],
+        "variational risk, soft label": dataclasses.replace(METHODS["vpu"], anchor=0.0),
+    }
+    starts = np.array([0.001, 0.05, 0.5, 0.95])
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.6))
+        for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
+            hypers = _stack([meanfield.setting(method, prior, lr=lr)] * len(starts))
+            paths = meanfield.iterate(jnp.asarray(starts), hypers, _lams(alpha, len(starts)), steps)
+            axis.plot(np.arange(1, steps + 1), np.asarray(paths).T, color=BLUE, linewidth=1.2)
+            axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
+            axis.set(title=name, xlabel="step", ylim=(-0.02, 1.02))
+            axis.title.set_fontsize(8.5)
+        figure.axes[0].set_ylabel("p", color=INK)
+        statement = (
+            "From any start the soft label comes back to π (dotted); without a level in the risk p stays wherever it is"
+        )
+        headline(figure, statement)
+    return figure
+
+
+def _rests(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
+    hypers = _stack([meanfield.setting(m, float(pi)) for m, pi in zip(methods, priors, strict=True)])
+    return np.asarray(meanfield.fixed_points(hypers, _lams(alpha, len(methods))).p[:, 0])
+
+
+def _stack(hypers: list[meanfield.Hyper]) -> meanfield.Hyper:
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *hypers)
+
+
+def _lams(alpha: float, count: int) -> jax.Array:
+    nodes = jnp.asarray(meanfield.beta_nodes(alpha))
+    return jnp.broadcast_to(nodes, (count, nodes.size))

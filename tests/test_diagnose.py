@@ -1,0 +1,163 @@
+"""``jaxpu diagnose`` and ``analyze``: anybody's scores, any results folder, and a planted failure of each kind."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+import pytest
+from problems import first_cell, run_inputs, tiny
+
+from jaxpu import analysis, cli, collapse, objective, results, summary, train
+from jaxpu.collapse.files import ScoresError, read_scores
+from jaxpu.config import dump
+
+RNG = np.random.default_rng(0)
+LABELS = np.arange(200) % 2
+GOOD = np.clip(LABELS * 0.6 + 0.2 + RNG.normal(0, 0.1, 200), 0.01, 0.99)
+SHIFTED = 0.5 * GOOD
+
+
+def called(capsys, *words: object) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        cli.main([str(word) for word in words])
+    return end.value.code, *capsys.readouterr()
+
+
+def csv(path, **columns):
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
+def test_a_csv_of_scores_is_judged(tmp_path, capsys):
+    good = csv(tmp_path / "good.csv", score=GOOD, label=LABELS)
+    code, out, _ = called(capsys, "diagnose", good)
+    assert (code, out.split()[0]) == (0, "healthy")
+    shifted = csv(tmp_path / "shifted.csv", p=SHIFTED, truth=LABELS.astype(bool))
+    code, out, _ = called(capsys, "diagnose", shifted, "--scores", "p", "--labels", "truth")
+    assert (code, out.split()[0]) == (1, "threshold_shift")
+    expected = collapse.diagnose(SHIFTED, LABELS)
+    assert " ".join(expected.explanation.split()) in " ".join(out.split())
+    logits = csv(tmp_path / "logits.csv", score=np.log(GOOD / (1 - GOOD)), label=LABELS)
+    assert called(capsys, "diagnose", logits, "--threshold", "0")[1].split()[0] == "healthy"
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz"])
+def test_a_run_is_judged_by_the_epoch_that_was_kept(kind, tmp_path, capsys):
+    run = np.stack([SHIFTED, GOOD])
+    if kind == "csv":
+        long = {"score": run.ravel(), "label": np.tile(LABELS, 2), "step": np.repeat(["1", "2"], 200)}
+        words = ("diagnose", csv(tmp_path / "run.csv", **long), "--epoch", "step")
+    else:
+        np.savez(tmp_path / "run.npz", score=run, label=LABELS)
+        words = ("diagnose", tmp_path / "run.npz")
+    assert called(capsys, *words)[1].split()[0] == "healthy", "the last epoch, if none is named"
+    code, out, _ = called(capsys, *words, "--selected", "1")
+    assert (code, out.split()[0]) == (1, "selection_artefact")
+    code, _, err = called(capsys, *words, "--selected", "3")
+    assert (code, "has no epoch '3'; it has 1, 2" in err) == (2, True)
+
+
+def bad(tmp_path):
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    np.savez(tmp_path / "short.npz", score=GOOD, label=LABELS[:5])
+    np.savez(tmp_path / "words.npz", score=np.array(["a"]), label=LABELS)
+    (tmp_path / "torn.npz").write_bytes((tmp_path / "short.npz").read_bytes()[:60])
+    other = {"score": [0.1, 0.2, 0.3], "label": [0, 1, 0], "epoch": [1, 1, 2]}
+    return {
+        "no file at": (tmp_path / "none.csv", {}),
+        "expected a .csv or .npz file, got '.txt'": (tmp_path / "a.txt", {}),
+        "is not a CSV": (empty, {}),
+        "has no column 'score'; name it with --scores, of p, label": (csv(tmp_path / "p.csv", p=[1], label=[1]), {}),
+        "column 'score' must be numbers, got for example 'x'": (csv(tmp_path / "x.csv", score=["x"], label=[1]), {}),
+        "is empty in 1 rows": (csv(tmp_path / "null.csv", score=[1, None], label=[1, 0]), {}),
+        "must hold 0 and 1 only, got [-1.0]; map the positive class to 1": (
+            csv(tmp_path / "minus.csv", score=[0.1, 0.2], label=[-1, 1]),
+            {},
+        ),
+        "every epoch needs the same 2 examples": (csv(tmp_path / "ragged.csv", **other), {"epoch": "epoch"}),
+        "holds no row": (csv(tmp_path / "rows.csv", score=pl.Series([], dtype=pl.Float64), label=[]), {}),
+        "got (200,) and (5,)": (tmp_path / "short.npz", {}),
+        "must be numbers, got <U1": (tmp_path / "words.npz", {}),
+        "is not an npz of plain arrays": (tmp_path / "torn.npz", {}),
+        "has no array 'p'": (tmp_path / "short.npz", {"scores": "p"}),
+        "names a column of a CSV": (tmp_path / "short.npz", {"epoch": "e"}),
+    }
+
+
+def test_what_cannot_be_judged_is_refused_with_what_to_do(tmp_path, capsys):
+    for said, (path, options) in bad(tmp_path).items():
+        with pytest.raises(ScoresError) as error:
+            read_scores(path, **options)
+        assert said in str(error.value)
+    code, out, err = called(capsys, "diagnose", tmp_path / "none.csv")
+    assert (code, out, err) == (2, "", f"jaxpu: no file at {tmp_path / 'none.csv'}\n")
+
+
+SETTINGS = {"model": {"name": "linear"}, "training__lr": 0.05, "training__epochs": 12, "selection__stop": False}
+
+
+def recorded(experiment, seeds, change=lambda history: history):
+    """Runs trained here and now, as a sweep would record them."""
+    cell = first_cell(experiment)
+    trained = jax.jit(lambda *inputs: train.train(*inputs[:2], static, inputs[2]).history)
+    frames = []
+    for seed in range(seeds):
+        key, data, static, hyper = run_inputs(cell, seed)
+        history = change({name: np.array(column) for name, column in trained(key, data, hyper).items()})
+        identity = {"run_id": str(seed), "dataset": "gaussians", "method": cell.method_name, "cell": "", "seed": seed}
+        frames.append(pl.DataFrame({**identity, "epochs_run": 12, "epoch": np.arange(1, 13)} | history))
+    return pl.concat(frames)
+
+
+def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
+    experiment = tiny(methods=["vpudra_softlabel"], seeds=3, **SETTINGS)
+
+    def misleading(history):  # the rule likes the second epoch, where the threshold is in the wrong place
+        history["val_oracle_f1_decision"][1] = 1.0
+        history["test_oracle_f1_decision"][1] = history["test_oracle_f1"][1] = 0.02
+        history["test_predicted_positive"][1] = 0.01
+        return history
+
+    [artefact] = analysis.analyze(recorded(experiment, 3, misleading), experiment)
+    training, selection = artefact.rows[0].judged, artefact.rows[1].judged
+    assert (training.failing.occurred, str(selection.verdict)) == (0, "selection_artefact")
+    assert "training does not fail (0 of 3 runs at their last epoch), selection does" in artefact.sentence
+    assert [seed for seed, rule, _ in artefact.failures if rule == "val_f1"] == [0, 1, 2]
+
+    risk = objective.base_risk
+
+    def pushed_down(hyper, logits, *rest):  # a term that pushes every p to 0, harder than the risk pulls up
+        value, clipped = risk(hyper, logits, *rest)
+        return value + 20.0 * jnp.square(logits + 8.0).mean(), clipped
+
+    monkeypatch.setattr(objective, "base_risk", pushed_down)
+    runs = recorded(tiny(methods=["vpudra_softlabel"], **SETTINGS | {"training__lr": 0.5}), 3)
+    assert runs.filter(epoch=12)["test_score_mean"].max() < 0.01
+    [collapsed] = analysis.analyze(runs, experiment)
+    assert all(row.judged.failing.occurred == 3 for row in collapsed.rows)
+    assert "training fails" in collapsed.sentence
+    assert "selection_artefact" not in {str(row.judged.verdict) for row in collapsed.rows}
+
+
+def test_a_results_folder_is_analysed(tmp_path, capsys):
+    experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
+    runs = recorded(experiment, 2)
+    results.write_frame(tmp_path / "runs.parquet", runs)
+    results.write_text(tmp_path / "config.yaml", dump(experiment))
+    results.write_provenance(tmp_path, {})
+    code, out, _ = called(capsys, "analyze", tmp_path)
+    assert code == 0
+    assert "vpudra_fixed: neither training nor selection fails in 2 runs." in " ".join(out.split())
+    code, _, err = called(capsys, "analyze", tmp_path / "none")
+    assert (code, "no results folder at" in err) == (2, True)
+
+
+def test_the_analysis_counts_what_the_summary_counts():
+    experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
+    runs = recorded(experiment, 2)
+    verdicts = summary.tables(runs, experiment).verdicts
+    [method] = analysis.analyze(runs, experiment)
+    for row in method.rows[1:]:
+        [known] = verdicts.filter(selection=row.name).iter_rows(named=True)
+        assert (known["failing"], known["verdict"]) == (row.judged.failing.occurred, str(row.judged.verdict))
