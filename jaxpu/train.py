@@ -181,9 +181,9 @@ def finished(state: State, config: Config) -> Array:
 def _optimizer(hyper: Hyper) -> optax.GradientTransformation:
     """Adam with L2 inside the gradient, as torch.optim.Adam's weight_decay; built here so that lr is traced."""
     return optax.chain(
-        optax.add_decayed_weights(hyper.weight_decay),
+        optax.add_decayed_weights(jnp.asarray(hyper.weight_decay)),
         optax.scale_by_adam(),
-        optax.scale_by_learning_rate(hyper.lr),
+        optax.scale_by_learning_rate(jnp.asarray(hyper.lr)),
     )
 
 

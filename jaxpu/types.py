@@ -8,13 +8,14 @@ coefficient, ``μ`` the soft target of a mixed example. Axes: ``n`` rows, ``d`` 
 from typing import TypeAlias
 
 from jax import Array
+from jax import numpy as jnp
 from jaxtyping import Bool, Float, Int, Num
 
 Scalar: TypeAlias = Float[Array, ""]
 """A scalar floating-point array."""
 
-ScalarLike: TypeAlias = float | int | Num[Array, ""]
-"""A number that may be traced: a Python number or a scalar array."""
+ScalarLike: TypeAlias = float | int | jnp.number | Num[Array, ""]
+"""A number that may be traced: a Python or NumPy number, or a scalar array."""
 
 Logits: TypeAlias = Float[Array, " n"]
 """Logits z of n rows, any floating dtype."""

@@ -10,11 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float, Num
 
-from jaxpu.data.rows import Key, Labels, Rows, choose, floor_of, generator, is_positive
+from jaxpu.data.rows import Key, Rows, Unchecked, choose, floor_of, generator, is_positive
 from jaxpu.data.splitting import standardization
 
 
-def propensity_score(x: Num[np.ndarray, "n *features"], y: Labels) -> Float[np.ndarray, " n"]:
+def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[np.ndarray, " n"]:
     """Score rows by how clearly positive they are: the q of the SAR mechanisms.
 
     q = P(y = 1 | x) of a logistic regression (L2, C = 1) on true labels and standardised, flattened features.
@@ -47,12 +47,12 @@ def propensity_score(x: Num[np.ndarray, "n *features"], y: Labels) -> Float[np.n
 
 
 def label_positives(
-    labels: Labels,
+    labels: Unchecked,
     key: Key,
     *,
     c: float,
     mechanism: str = "scar",
-    score: Float[np.ndarray, " n"] | None = None,
+    score: Unchecked | None = None,
 ) -> Rows:
     """Choose which positives are labelled: n_L = max(1, ⌊c n_P⌋) of the n_P, without replacement.
 

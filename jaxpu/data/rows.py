@@ -5,10 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Integer
+from jaxtyping import Bool, Integer, Shaped
 
-Key: TypeAlias = int | Sequence[int]
-"""A source of randomness: one non-negative int or several, such as (seed, dataset number)."""
+Key: TypeAlias = int | Sequence[int] | None
+"""A source of randomness: one non-negative int or several, such as (seed, dataset number); None is refused."""
+
+Unchecked: TypeAlias = Shaped[np.ndarray, "..."]
+"""An array whose shape and values the function checks itself, to say what to do."""
 
 Labels: TypeAlias = Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]
 """True labels: 1 = positive, 0 = negative."""
@@ -39,7 +42,7 @@ def generator(key: Key, purpose: str) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(key, spawn_key=(STREAMS[purpose],)))
 
 
-def is_positive(labels: Labels) -> Bool[np.ndarray, " n"]:
+def is_positive(labels: Unchecked) -> Bool[np.ndarray, " n"]:
     """Check labels and return where they are positive.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float32, Num
 
-from jaxpu.data.rows import Key, Labels, Rows, ceil_of, generator, is_positive
+from jaxpu.data.rows import Key, Rows, Unchecked, ceil_of, generator, is_positive
 
 
 class Split(NamedTuple):
@@ -31,7 +31,7 @@ class Split(NamedTuple):
 
 
 def split(
-    labels: Labels,
+    labels: Unchecked,
     key: Key,
     *,
     test: float = 0.2,

@@ -5,13 +5,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.types import Scalar, ScalarLike
+from jaxpu.types import ScalarLike
 
 
 def log_target(
     log_p: Float[Array, " n"],
     log_p_partner: Float[Array, " n"],
-    lam: float | Scalar | Float[Array, " n"],
+    lam: ScalarLike | Float[Array, " n"],
     *,
     anchor: ScalarLike = 1.0,
     floor: ScalarLike = 0.0,

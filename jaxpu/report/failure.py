@@ -1,0 +1,216 @@
+"""The failure analysis: the claims of seed 000 one by one, from the results folders of their experiments.
+
+One Markdown text is the source; the page is the same text, with its figures inside.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Callable, Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import yaml
+from markdown_it import MarkdownIt
+from matplotlib.figure import Figure
+
+from jaxpu.plots import render, theory
+from jaxpu.report.claims import CLAIM_HEADS, claim_lines, rule_lines, rules_markdown
+from jaxpu.report.tables import plain
+from jaxpu.results import ResultsError, atomic_write, write_text
+
+
+class Part(NamedTuple):
+    """One experiment of the analysis: its name, the heading, the mechanism, and the figure that shows it."""
+
+    experiment: str
+    heading: str
+    mechanism: str
+    figure: str
+
+
+PARTS = tuple(
+    Part(**part) for part in yaml.safe_load(resources.files("jaxpu.report").joinpath("failure.yaml").read_bytes())
+)
+"""The parts of the analysis, in its order."""
+
+
+def write_failure_analysis(results: Path, configs: Path) -> Path:
+    """Write ``failure_analysis/report.md``, ``report.html`` and their figures from finished experiments.
+
+    Args:
+        results: the folder of results folders. configs: the folder of configurations.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        ResultsError: none of the experiments is there.
+    """
+    folder = results / "failure_analysis"
+    there = [part for part in PARTS if (results / part.experiment / "claims.csv").exists()]
+    if not there:
+        raise ResultsError(f"no experiment of the failure analysis in {results}; run scripts/reproduce.py")
+    for name, draw in FIGURES.items():
+        image = render(draw(), "svg")
+        atomic_write(folder / "figures" / f"{name}.svg", lambda p, image=image: p.write_bytes(image))
+    sections = [_summary(results, there), *(_part(results, configs, part) for part in there), _theory(results)]
+    missing = [part.experiment for part in PARTS if part not in there]
+    sections += [_practice(results), _elsewhere(missing)]
+    text = "\n\n".join(s for s in sections if s) + "\n"
+    write_text(folder / "report.md", text)
+    write_text(folder / "report.html", _page(text, folder))
+    return folder / "report.html"
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "penalty_slopes": theory.penalty_slopes,
+    "fixed_point_curves": theory.fixed_point_curves,
+    "mean_field_paths": theory.mean_field_paths,
+}
+
+
+def _claims(results: Path, part: Part) -> pl.DataFrame:
+    frame = pl.read_csv(results / part.experiment / "claims.csv")
+    return frame.with_columns(pl.col("source").fill_null(""))
+
+
+def _summary(results: Path, parts: Sequence[Part]) -> str:
+    rows = []
+    for part in parts:
+        for line in claim_lines(_claims(results, part)):
+            where = f"[{part.experiment}](../{part.experiment}/table.md)"
+            rows.append(
+                f"| {plain(line.claim)} | **{line.verdict}** | {plain(line.measured)} | {line.bound} | {where} |"
+            )
+    heads = "| claim | verdict | measured [95 % interval] | claimed | experiment |\n|---|---|---:|---:|---|"
+    return (
+        "# Does removing the anchor make training collapse?\n\n"
+        "Seed 000 says so, after one run at one seed. Here are its claims, and those that explain what was seen, each "
+        "over at least 30 seeds. *Supported* and *refuted* mean that the whole interval lies on one side of what was "
+        "claimed, and that p against that bound, after Holm's correction within the experiment, is below 0.05.\n\n"
+        f"{heads}\n" + "\n".join(rows)
+    )
+
+
+def _part(results: Path, configs: Path, part: Part) -> str:
+    folder = results / part.experiment
+    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+    config = yaml.safe_load((folder / "config.yaml").read_bytes())
+    lines = claim_lines(_claims(results, part))
+    table = [f"| {' | '.join(CLAIM_HEADS)} |", "|---|---:|---:|---:|---|"]
+    table += [
+        f"| {plain(row.claim)} *{plain(row.question)}* | {plain(row.measured)} | {row.bound} | {plain(row.p)} "
+        f"| **{row.verdict}** |"
+        for row in lines
+    ]
+    image = f"![{config['description']}](../{part.experiment}/figures/{part.figure}.svg)"
+    figure = image if (folder / "figures" / f"{part.figure}.svg").exists() else ""
+    minutes = (provenance["compile_seconds"] + provenance["run_seconds"]) / 60
+    repeat = (
+        f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds, {minutes:.0f} min "
+        f"on {provenance['device']}, commit `{provenance['commit'][:9]}`."
+    )
+    told = _head(configs / f"{part.experiment}.yaml")
+    blocks = [f"## {part.heading}", told, "\n".join(table), f"**Mechanism.** {part.mechanism}", figure, repeat]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _head(path: Path) -> str:
+    """Claim and test from the comment at the head of a configuration."""
+    comment = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    text = " ".join(comment)
+    found = re.search(r"(Claims?.*?: .*?) (Test: .*?) Expectation", text)
+    if not found:
+        return ""
+    claim, test = (plain(group) for group in found.groups())
+    return f"**{claim.replace(': ', ':** ', 1)}\n\n**{test.replace(': ', ':** ', 1)}"
+
+
+def _theory(results: Path) -> str:
+    figures = "\n\n".join(f"![{name.replace('_', ' ')}](figures/{name}.svg)" for name in FIGURES)
+    return (
+        "## Loss geometry and mean field\n\n"
+        "Drawn from the code that training runs (`jaxpu.collapse.geometry`, `jaxpu.collapse.meanfield`), and tested "
+        f"against closed forms.\n\n{figures}\n\n{_differences(results)}"
+    ).rstrip()
+
+
+def _differences(results: Path) -> str:
+    """Where networks end, against where their mean field rests."""
+    path = results / "h1_anchor" / "selected.csv"
+    if not path.exists():
+        return ""
+    selected = pl.read_csv(path).filter(pl.col("selection") == "last")
+    means = selected.group_by("cell", maintain_order=True).agg(pl.col("test_score_mean").mean(), pl.col("f1").median())
+    rows = []
+    for cell, score, f1 in means.iter_rows():
+        settings = dict(piece.split("=") for piece in cell.split())
+        anchor, scale = float(settings["anchor"]), float(settings["prior_scale"])
+        if anchor not in (0.0, 1.0):
+            continue
+        kappa, prior = anchor * 0.3 / (2 * (2 * 0.3 + 1)), 0.394 * scale  # E[λ (1 - λ)] of Beta(0.3, 0.3)
+        # λ weights the penalty: E[λ · λ⁰ (1 - λ)] = E[λ (1 - λ)]
+        rows.append(f"| {anchor:g} | {scale:g} | {(prior + kappa) / (1 + kappa):.3f} | {score:.3f} | {f1:.3f} |")
+    heads = "| anchor | told prior / true | mean field p | mean p of networks | median F1 |\n|---:|---:|---:|---:|---:|"
+    return (
+        "**Where networks differ.** The mean field has one p; a network has rows that move apart, and mixed rows that "
+        "are neither. Mean p on the test rows after 30 epochs, over the seeds of h1_anchor:\n\n"
+        f"{heads}\n" + "\n".join(rows)
+    )
+
+
+def _practice(results: Path) -> str:
+    path = results / "selection_noise" / "rules.csv"
+    if not path.exists():
+        return ""
+    rules = pl.read_csv(path).sort("regret")
+    names = dict(zip(rules["selection"], (line[0] for line in rule_lines(rules)), strict=True))
+    free = [row for row in rules.iter_rows(named=True) if "needs true labels" not in names[row["selection"]]]
+    best, rescue = free[0], rules.filter(pl.col("selection") == "val_f1_rescue@0.01").row(0, named=True)
+    return (
+        "## What to do in practice\n\n"
+        f"- Without true labels, of the rules compared the least F1 is lost by **{names[best['selection']]}**: "
+        f"{best['regret']:.3f} [{best['regret_low']:.3f}, {best['regret_high']:.3f}] against each run's best epoch.\n"
+        f"- Never re-threshold silently: on 1 % of the rows that rule loses {rescue['regret']:.3f} "
+        f"[{rescue['regret_low']:.3f}, {rescue['regret_high']:.3f}] and gave {rescue['artefacts']} artefacts in "
+        f"{rescue['n_runs']} runs.\n"
+        "- Report F1 at a stated threshold beside AUC: a good AUC with a bad F1 is a threshold or a selection, not a "
+        "collapse. `jaxpu diagnose` says which.\n"
+        f"{rules_markdown(rules)}"
+    )
+
+
+def _elsewhere(missing: Sequence[str]) -> str:
+    absent = f" Not run yet: {', '.join(missing)}." if missing else ""
+    return (
+        "## What is not here\n\n"
+        "The headline failures of seeds 003 (a transient stopped early, inverted) and 001 (the high filter, "
+        f"self-reinforcing) join when ensembles and valuation are there.{absent}"
+    )
+
+
+def _page(text: str, folder: Path) -> str:
+    """The Markdown as one self-contained page."""
+    body = MarkdownIt("commonmark").enable("table").render(text)
+
+    def inline(match: re.Match[str]) -> str:
+        path = (folder / match[1]).resolve()
+        kind = "svg+xml" if path.suffix == ".svg" else "png"
+        return f'src="data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"'
+
+    body = re.sub(r'src="([^"]+)"', inline, body)
+    body = re.sub(r"<p>(<img [^>]*>)</p>", r"<figure>\1</figure>", body)
+    for verdict in ("supported", "not supported", "refuted"):
+        look = "verdict healthy" if verdict == "supported" else "verdict"
+        body = body.replace(f"<strong>{verdict}</strong>", f'<span class="{look}">{verdict}</span>')
+    style = resources.files("jaxpu.report").joinpath("page.css").read_text(encoding="utf-8")
+    title = escape(text.splitlines()[0].removeprefix("# "))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+    )
