@@ -193,7 +193,7 @@ def compare_rules(selected: pl.DataFrame) -> pl.DataFrame:
                 "regret": group["regret"].mean(),
                 "regret_low": interval.low,
                 "regret_high": interval.high,
-                "below": int((~(group["f1"] >= COLLAPSED_F1)).sum()),
+                "below": int((~(group["f1"].to_numpy() >= COLLAPSED_F1)).sum()),  # in polars, NaN >= 0.1
                 "artefacts": int((group["verdict"] == "selection_artefact").sum()),
             }
         )

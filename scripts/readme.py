@@ -39,6 +39,27 @@ def experiment_table(folder: Path) -> str:
     return "\n".join(lines)
 
 
+def is_headline(folder: Path) -> bool:
+    """Whether an experiment compares methods under the two rules of the headline, without a grid."""
+    summary = pl.read_csv(folder / "summary.csv")
+    plain = summary["cell"].is_null() | (summary["cell"] == "")
+    return plain.all() and set(summary["selection"]) == set(RULES)
+
+
+def claims_table(folders: list[Path]) -> list[str]:
+    """All claims of all experiments, with the command that repeats each."""
+    lines = []
+    for folder in folders:
+        command = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))["command"]
+        for row in pl.read_csv(folder / "claims.csv").iter_rows(named=True):
+            measured = f"{row['estimate']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+            lines.append(
+                f"| {row['claim']} | {row['bound']} | {measured} | {row['n']} | **{row['verdict']}** | `{command}` |"
+            )
+    heads = ["| claim | claimed | measured, 95 % interval | n | verdict | command |", "|---|---|---|---|---|---|"]
+    return ["\n".join(["**Claims**, each with its test:", "", *heads, *lines])] if lines else []
+
+
 def share(row: dict[str, float]) -> str:
     return f"{row['count']:.0f}/{row['n']:.0f} [{100 * row['ci_low']:.1f}, {100 * row['ci_high']:.1f}] %"
 
@@ -72,7 +93,9 @@ def main() -> None:
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
     folders = sorted(p.parent for p in (ROOT / "results").glob("*/summary.csv") if p.parent.name != "quick")
-    blocks = [experiment_table(folder) for folder in folders] + bench_table(ROOT / "results" / "bench")
+    blocks = [experiment_table(folder) for folder in folders if is_headline(folder)]
+    blocks += claims_table([folder for folder in folders if (folder / "claims.csv").exists()])
+    blocks += bench_table(ROOT / "results" / "bench")
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")
     new = BLOCK.sub(lambda m: m[1] + "\n" + "\n\n".join(blocks) + "\n\n" + m[2], old)
