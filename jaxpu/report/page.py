@@ -75,8 +75,8 @@ def html(
     title = str(config.get("name") or "jaxpu report")
     parts = [
         _header(title, selected, provenance, config),
-        _answer(selected, verdicts, shown),
         *_claims(claims),
+        _answer(selected, verdicts, shown),
         section("results", "Results", _results(summary, verdicts, config)),
         *_rules(rules),
         *([section("phase", "Over the grid", figures["phase_diagram"])] if "phase_diagram" in drawn_names else []),
