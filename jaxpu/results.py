@@ -41,6 +41,10 @@ class ResultsError(RuntimeError):
     """A results folder that cannot be used as asked; the message says what to do."""
 
 
+class NothingFinished(ResultsError):
+    """A sweep of which no run finished."""
+
+
 def atomic_write(path: Path, write: Callable[[Path], Any]) -> None:
     """Call ``write`` on a temporary file beside ``path``, flush it to disk, and move it into place.
 

@@ -1,6 +1,7 @@
 """The command as people use it: what a run leaves behind, what it says, and how it ends."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -251,6 +252,9 @@ def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, c
 
     words = ("run", written, "--out", tmp_path, "--seeds", 1, "methods=[vpudra_fixed,pudra]")
     monkeypatch.setattr(sweep.Program, "__call__", broken)
+    code, out, err = called(capsys, *words[:-1], "methods=[pudra]", "--out", tmp_path / "all")
+    assert (code, out) == (1, "")
+    assert "jaxpu: no run of tiny finished: 1 runs failed: RESOURCE_EXHAUSTED: planted" in err
     code, out, err = called(capsys, *words)
     assert code == 1
     assert "jaxpu: 1 runs failed: RESOURCE_EXHAUSTED: planted. Repeat the command to redo them" in err
@@ -297,6 +301,15 @@ def test_list_names_everything_there_is():
     assert done.returncode == 0
     first_words = {line.split()[0] for line in done.stdout.splitlines() if line[:1].strip()}
     assert {*DATASETS, *METHODS, *RULES} <= first_words
+
+
+def test_a_reader_who_has_seen_enough_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)  # as head does, once it has its lines
+    command = [sys.executable, "-m", "jaxpu", "list"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.stderr == ""
 
 
 def test_version_and_help_need_no_jax():

@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> None:
     # tyro takes unions of annotated types, which the type system has no way to say
     command = tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
     from jaxpu.config import ConfigError
-    from jaxpu.results import ResultsError
+    from jaxpu.results import NothingFinished, ResultsError
 
     try:
         code = _do(command)
@@ -89,7 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except (ConfigError, ResultsError) as error:
         print(f"jaxpu: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, NothingFinished) else 2)
     except KeyboardInterrupt:
         print("\njaxpu: interrupted", file=sys.stderr)
         sys.exit(130)

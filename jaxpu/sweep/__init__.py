@@ -168,7 +168,7 @@ class _Sweep:
     def _finish(self, wanted: list[str], placements: list[Placement]) -> Outcome:
         held = results.take_inventory(self.folder, wanted)
         if held.runs is None:
-            raise results.ResultsError(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
+            raise results.NothingFinished(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
         order = pl.DataFrame({"run_id": wanted, "place": range(len(wanted))})
         runs = held.runs.join(order, on="run_id").sort("place", "epoch").drop("place")
         provenance = results.read_provenance(self.folder)
