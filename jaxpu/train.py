@@ -202,7 +202,7 @@ def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper
     return _follow_rules(state, history, config), history
 
 
-def _fold(key: Array, purpose: int, number: Array) -> Array:
+def _fold(key: Array, purpose: int, number: Array | int) -> Array:
     return jax.random.fold_in(jax.random.fold_in(key, purpose), number)
 
 
