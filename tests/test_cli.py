@@ -30,6 +30,7 @@ LEFT_BEHIND = {
     "selected.csv",
     "summary.csv",
     "verdicts.csv",
+    "rules.csv",
     "table.md",
     "report.html",
     "figures",
@@ -252,9 +253,12 @@ def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, c
 
     words = ("run", written, "--out", tmp_path, "--seeds", 1, "methods=[vpudra_fixed,pudra]")
     monkeypatch.setattr(sweep.Program, "__call__", broken)
+    monkeypatch.setattr(sweep.Program, "compile", lambda *_: None)  # what fails need not be compiled
     code, out, err = called(capsys, *words[:-1], "methods=[pudra]", "--out", tmp_path / "all")
     assert (code, out) == (1, "")
     assert "jaxpu: no run of tiny finished: 1 runs failed: RESOURCE_EXHAUSTED: planted" in err
+    monkeypatch.undo()
+    monkeypatch.setattr(sweep.Program, "__call__", broken)
     code, out, err = called(capsys, *words)
     assert code == 1
     assert "jaxpu: 1 runs failed: RESOURCE_EXHAUSTED: planted. Repeat the command to redo them" in err
@@ -269,12 +273,12 @@ def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, c
 def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, tmp_path):
     often = ["placement.segment=1", "placement.checkpoint_seconds=0", "placement.part=2", "placement.devices=1"]
     slow = ["training.epochs=8", *often]
-    words = ["run", str(written), "--seeds", "40", "--fresh", *slow]
+    words = ["run", str(written), "--seeds", "20", "--fresh", *slow]
     command = [sys.executable, "-c", INTERRUPTIBLE, *words]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
         assert started.stderr is not None
         for line in started.stderr:
-            if re.match(r"\d+ of 40 runs, ", line):
+            if re.match(r"\d+ of 20 runs, ", line):
                 break
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
@@ -290,9 +294,9 @@ def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, 
     assert (unfinished.returncode, "unfinished: repeat its jaxpu run" in unfinished.stderr) == (2, True)
     done = jaxpu_command(*said[1].split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.search(r"\d+ of 40 runs are finished already and kept", done.stderr)
+    assert re.search(r"\d+ of 20 runs are finished already and kept", done.stderr)
     assert re.search("[12] unfinished runs go on where they stopped", done.stderr)
-    undisturbed = sweep.run(config.load(written, dict(map(cli._override, [*slow, "seeds=40"]))), tmp_path / "u").runs
+    undisturbed = sweep.run(config.load(written, dict(map(cli._override, [*slow, "seeds=20"]))), tmp_path / "u").runs
     assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), undisturbed)
 
 

@@ -29,6 +29,7 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxpu import losses, mixup
+from jaxpu.types import ScalarLike
 
 
 class Shape(NamedTuple):
@@ -46,7 +47,7 @@ class Rest(NamedTuple):
     stable: bool
 
 
-def penalty_shape(name: str, p: Float[Array, "*grid"], mu: Float[Array, "*grid"]) -> Shape:
+def penalty_shape(name: str, p: Float[Array, "..."], mu: Float[Array, "..."] | ScalarLike) -> Shape:
     """A mixup penalty at prediction p and target μ, which is held fixed as in training.
 
     Args:
@@ -70,7 +71,7 @@ def penalty_shape(name: str, p: Float[Array, "*grid"], mu: Float[Array, "*grid"]
     return _shape(loss, p, jnp.log(mu))
 
 
-def risk_shape(name: str, p: Float[Array, "*grid"], prior: Float[Array, "*grid"] | float) -> Shape:
+def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | ScalarLike) -> Shape:
     """A base risk where every row of P and of U has the same prediction p: the mean field.
 
     Args:
@@ -128,7 +129,7 @@ def rests(slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest:
 
 
 def _sigmoid(z: np.ndarray | float) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.asarray(z, dtype=np.float64)))
+    return np.asarray(1 / (1 + np.exp(-np.asarray(z, dtype=np.float64))))
 
 
 def _shape(loss: Callable[[Array, Array], Array], p: Array, other: Array) -> Shape:

@@ -166,8 +166,8 @@ def _fixed_points(hyper: Hyper, lams: Array) -> FixedPoints:
     sign = lax.associative_scan(lambda a, b: jnp.where(b == 0, a, b), sign)
     found = jnp.flatnonzero(sign[:-1] * sign[1:] < 0, size=MOST, fill_value=-1)
 
-    def refine(place: Array) -> tuple[Scalar, Scalar, Scalar]:
-        def halve(_: int, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+    def refine(place: Array) -> tuple[Scalar, Bool[Array, ""], Scalar]:
+        def halve(_: Array, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
             low, high = ends
             middle = (low + high) / 2
             same = jnp.sign(at(middle)) == sign[place]
