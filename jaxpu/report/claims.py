@@ -44,13 +44,17 @@ def claims_markdown(claims: pl.DataFrame | None) -> str:
     """The table of claims as a section of a Markdown file; empty without claims."""
     if claims is None or claims.is_empty():
         return ""
+    return f"\n## Claims\n\n{claims_table(claims)}\n\n{CLAIM_NOTE}\n"
+
+
+def claims_table(claims: pl.DataFrame) -> str:
+    """The table of claims in Markdown."""
     rows = [
         f"| {plain(row.claim)} *{plain(row.question)}* | {plain(row.measured)} | {row.bound} | {plain(row.p)} "
         f"| **{row.verdict}** |"
         for row in claim_lines(claims)
     ]
-    table = "\n".join([f"| {' | '.join(CLAIM_HEADS)} |", "|---|---:|---:|---:|---|", *rows])
-    return f"\n## Claims\n\n{table}\n\n{CLAIM_NOTE}\n"
+    return "\n".join([f"| {' | '.join(CLAIM_HEADS)} |", "|---|---:|---:|---:|---|", *rows])
 
 
 FEW_RULES = 3

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 
 from jaxpu.plots import render, theory
-from jaxpu.report.claims import CLAIM_HEADS, claim_lines, rule_lines, rules_markdown
+from jaxpu.report.claims import claim_lines, claims_table, rule_lines, rules_markdown
 from jaxpu.report.tables import plain
 from jaxpu.results import ResultsError, atomic_write, write_text
 
@@ -100,13 +100,6 @@ def _part(results: Path, configs: Path, part: Part) -> str:
     folder = results / part.experiment
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     config = yaml.safe_load((folder / "config.yaml").read_bytes())
-    lines = claim_lines(_claims(results, part))
-    table = [f"| {' | '.join(CLAIM_HEADS)} |", "|---|---:|---:|---:|---|"]
-    table += [
-        f"| {plain(row.claim)} *{plain(row.question)}* | {plain(row.measured)} | {row.bound} | {plain(row.p)} "
-        f"| **{row.verdict}** |"
-        for row in lines
-    ]
     image = f"![{config['description']}](../{part.experiment}/figures/{part.figure}.svg)"
     figure = image if (folder / "figures" / f"{part.figure}.svg").exists() else ""
     minutes = (provenance["compile_seconds"] + provenance["run_seconds"]) / 60
@@ -115,7 +108,14 @@ def _part(results: Path, configs: Path, part: Part) -> str:
         f"on {provenance['device']}, commit `{provenance['commit'][:9]}`."
     )
     told = _head(configs / f"{part.experiment}.yaml")
-    blocks = [f"## {part.heading}", told, "\n".join(table), f"**Mechanism.** {part.mechanism}", figure, repeat]
+    blocks = [
+        f"## {part.heading}",
+        told,
+        claims_table(_claims(results, part)),
+        f"**Mechanism.** {part.mechanism}",
+        figure,
+        repeat,
+    ]
     return "\n\n".join(block for block in blocks if block)
 
 
