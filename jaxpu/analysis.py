@@ -8,7 +8,6 @@ import polars as pl
 
 from jaxpu import collapse, summary
 from jaxpu.config import Experiment
-from jaxpu.stats import wilson
 
 
 class Row(NamedTuple):
@@ -22,16 +21,14 @@ class MethodAnalysis(NamedTuple):
     """One method at one grid point.
 
     Attributes:
-        label: method and cell. n: runs. rows: the last epoch first, then every rule.
-        collapsed_ever: runs with a collapsed epoch. onset: median first epoch of a collapse that lasts to the end.
+        label: method and cell. rows: the last epoch first, then every rule.
+        onset: median first epoch of the runs that are collapsed at their end; NaN without such a run.
         failures: (seed, rule, explanation) of every failing selection.
         sentence: what to make of it.
     """
 
     label: str
-    n: int
     rows: tuple[Row, ...]
-    collapsed_ever: collapse.Rate
     onset: float
     failures: tuple[tuple[int, str, str], ...]
     sentence: str
@@ -59,7 +56,8 @@ def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> Metho
         columns = summary.trajectory(run)
         last.append(collapse.diagnose_run(columns, -1))
         flags.append(np.asarray(collapse.collapsed_epochs(columns)))
-    onsets = [collapse.onset_epoch(seen) for seen in flags if seen[-1]]
+    onsets = [epoch for seen in flags if seen[-1] and (epoch := collapse.onset_epoch(seen)) is not None]
+    onset = float(np.median(onsets)) if onsets else float("nan")
     rules = dict.fromkeys(rule for _, rule, _ in selected)
     rows = [Row("last epoch (training alone)", collapse.judge_method(last))]
     rows += [Row(rule, collapse.judge_method([d for _, r, d in selected if r == rule])) for rule in rules]
@@ -68,22 +66,18 @@ def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> Metho
     ever = sum(bool(seen.any()) for seen in flags)
     return MethodAnalysis(
         label,
-        len(last),
         tuple(rows),
-        collapse.Rate(ever, len(last), wilson(ever, len(last))),
-        float(np.median([o for o in onsets if o is not None])) if onsets else float("nan"),
+        onset,
         tuple((seed, rule, d.explanation) for seed, rule, d in selected if d.failing),
-        _sentence(rows, ever, onsets),
+        _sentence(rows, ever, onset),
     )
 
 
-def _sentence(rows: Sequence[Row], ever: int, onsets: Sequence[int | None]) -> str:
+def _sentence(rows: Sequence[Row], ever: int, onset: float) -> str:
     training, *selections = (row.judged for row in rows)
     n = training.failing.n
     if training.failing.occurred:
-        when = (
-            f", down for good from epoch {float(np.median([o for o in onsets if o])):g} (median)" if any(onsets) else ""
-        )
+        when = "" if np.isnan(onset) else f", collapsed first at epoch {onset:g} (median)"
         return f"training fails: {training.explanation.rstrip('.')}{when}."
     missed = max((judged.failing.occurred for judged in selections), default=0)
     early = f" {ever} of {n} are collapsed at some earlier epoch." if ever else ""
