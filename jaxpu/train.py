@@ -162,7 +162,9 @@ def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, 
     """
 
     def epoch(state: State, _: None) -> tuple[State, History]:
-        run = functools.partial(_epoch, key, data=data, config=config, hyper=hyper)
+        run = jax.jit(
+            functools.partial(_epoch, key, data=data, config=config, hyper=hyper)
+        )  # jit: traced once, not twice
         empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(run, state)[1])
         return lax.cond(finished(state, config), lambda s: (s, empty), run, state)
 

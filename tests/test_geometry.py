@@ -90,24 +90,29 @@ def test_nodes_of_lambda_have_the_moments_of_beta(alpha):
         meanfield.beta_nodes(0.0)
 
 
-def grid(*hypers):
-    """Settings as the points of a one-dimensional grid."""
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *hypers)
+STEPS = 500
+SIZE = 20  # every grid has as many points as those of jaxpu.plots.theory, so that one program serves all
 
 
-def nodes(alpha, count):
-    return jnp.broadcast_to(jnp.asarray(meanfield.beta_nodes(alpha)), (count, 32))
+def grid(*points):
+    """Settings, starts or nodes as the points of a one-dimensional grid, the last one repeated."""
+    points = points + points[-1:] * (SIZE - len(points))
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+
+
+def nodes(*alphas):
+    return grid(*map(meanfield.beta_nodes, alphas))
 
 
 def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
     draw = np.random.default_rng(0)
     cases, alphas = [], []
-    for _ in range(40):
+    for _ in range(SIZE):
         anchor, weight = draw.choice([0.0, draw.uniform()]), draw.uniform(0, 3)
         by_lambda, prior = bool(draw.integers(2)), draw.uniform(0.05, 0.9)
         cases.append((prior, anchor, weight, by_lambda))
         alphas.append(draw.choice([0.2, 0.3, 1.0, 8.0]))
-    lams = np.stack([meanfield.beta_nodes(alpha) for alpha in alphas])
+    lams = np.asarray(nodes(*alphas))
     found = meanfield.fixed_points(grid(*[point_process(*case) for case in cases]), jnp.asarray(lams))
     for row, (prior, anchor, weight, by_lambda) in enumerate(cases):
         lam = lams[row].astype(float)
@@ -119,7 +124,7 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
 
 def test_a_fixed_point_on_the_grid_itself_is_found():
     soft = point_process(0.5, 0.0, 1.0, True)  # rests at p = 1/2, the logit 0
-    found = meanfield.fixed_points(grid(soft), nodes(0.3, 1))
+    found = meanfield.fixed_points(grid(soft), nodes(0.3))
     np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
     assert np.isnan(found.p[0, 1:]).all()
     for points in (2000, 2001):
@@ -141,7 +146,7 @@ def log_mse_slope(z, prior, anchor, lam, floor):
 def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
     cases = [(1.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 0.5), (0.2, 0.7)]
     methods = [dataclasses.replace(METHODS["vpudra_fixed"], anchor=a, floor=f) for a, f in cases]
-    found = meanfield.fixed_points(grid(*[meanfield.setting(m, 0.3) for m in methods]), nodes(0.3, len(cases)))
+    found = meanfield.fixed_points(grid(*[meanfield.setting(m, 0.3) for m in methods]), nodes(0.3))
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, (anchor, floor) in enumerate(cases):
         slope = functools.partial(log_mse_slope, prior=0.3, anchor=anchor, lam=lam, floor=floor)
@@ -154,17 +159,17 @@ def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
 def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
     soft = dataclasses.replace(METHODS["vpu"], anchor=0.0)
     hypers = grid(meanfield.setting(soft, 0.3, lr=1.0), meanfield.setting(METHODS["vpu"], 0.3, lr=1.0))
-    found = meanfield.fixed_points(hypers, nodes(0.3, 2))
+    found = meanfield.fixed_points(hypers, nodes(0.3))
     assert np.isnan(found.p[0]).all(), "every p is at rest: none is special"
-    path = meanfield.iterate(jnp.array([0.01, 0.01]), hypers, nodes(0.3, 2), 400)
+    path = meanfield.iterate(jnp.full(SIZE, 0.01), hypers, nodes(0.3), STEPS)
     np.testing.assert_allclose(path[0], 0.01, rtol=1e-3)
     assert float(path[1, -1]) > 0.9, "the anchor alone decides where VPU's level ends"
 
 
 def test_the_dynamics_are_the_plain_loop():
-    starts = np.array([0.001, 0.3, 0.95])
-    hypers = grid(*[meanfield.setting(METHODS["vpudra_fixed"], 0.3, lr=0.5)] * 3)
-    path = meanfield.iterate(jnp.asarray(starts), hypers, nodes(0.3, 3), 50)
+    starts = [0.001, 0.3, 0.95]
+    hypers = grid(meanfield.setting(METHODS["vpudra_fixed"], 0.3, lr=0.5))
+    path = meanfield.iterate(grid(*starts), hypers, nodes(0.3), STEPS)
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, start in enumerate(starts):
         z = np.log(start / (1 - start))
@@ -176,9 +181,9 @@ def test_the_dynamics_are_the_plain_loop():
 def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_method():
     names = [name for name, method in METHODS.items() if method.mixup]
     hypers = grid(*[meanfield.setting(METHODS[name], 0.4, lr=2.0) for name in names])
-    lams = nodes(0.3, len(names))
+    lams = nodes(0.3)
     found = meanfield.fixed_points(hypers, lams)
-    ends = [meanfield.iterate(jnp.full(len(names), p), hypers, lams, 500)[:, -1] for p in (0.02, 0.9)]
+    ends = [meanfield.iterate(jnp.full(SIZE, p), hypers, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
     for row, name in enumerate(names):
         stable = np.asarray(found.p[row])[np.asarray(found.stable[row])]
         if METHODS[name].base.startswith("variational"):

@@ -18,6 +18,7 @@ So with a small target μ ≈ 0 the point process pulls down with at most p (1 -
 2 log(p/μ)(1 - p), without bound: of the two it is log-MSE that pushes p → 0 the harder.
 """
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import NamedTuple
@@ -47,6 +48,7 @@ class Rest(NamedTuple):
     stable: bool
 
 
+@functools.partial(jax.jit, static_argnames="name")
 def penalty_shape(name: str, p: Float[Array, "..."], mu: Float[Array, "..."] | ScalarLike) -> Shape:
     """A mixup penalty at prediction p and target μ, which is held fixed as in training.
 
@@ -71,6 +73,7 @@ def penalty_shape(name: str, p: Float[Array, "..."], mu: Float[Array, "..."] | S
     return _shape(loss, p, jnp.log(mu))
 
 
+@functools.partial(jax.jit, static_argnames="name")
 def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | ScalarLike) -> Shape:
     """A base risk where every row of P and of U has the same prediction p: the mean field.
 

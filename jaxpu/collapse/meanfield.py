@@ -87,18 +87,17 @@ def slope(z: ScalarLike, hyper: Hyper, lams: Float[Array, " k"], labeled_share: 
         >>> round(float(slope(0.0, hyper, jnp.zeros(0))), 4)  # (p - π)(1 - p) at p = ½
         0.05
     """
-    place = jnp.arange(ROWS)
-    labeled = (place < jnp.round(labeled_share * ROWS)).astype(jnp.float32)
-    labels = (place < jnp.round(hyper.prior * ROWS)).astype(jnp.float32)
-    everything = jnp.ones(ROWS)
+    # rows of a kind are alike: one of each, weighted by its share. Labelled, unlabelled positive, unlabelled negative
+    labeled, labels = jnp.array([1.0, 0.0, 0.0]), jnp.array([1.0, 1.0, 0.0])
+    positive = jnp.maximum(hyper.prior, labeled_share)
+    weights = ROWS * jnp.stack([jnp.asarray(labeled_share), positive - labeled_share, 1 - positive])
 
     def loss(z: Scalar) -> Scalar:
-        logits = jnp.full(ROWS, z)
-        base, _ = objective.base_risk(hyper, logits, labeled, labels, everything)
+        base, _ = objective.base_risk(hyper, jnp.full(3, z), labeled, labels, weights)
         if not lams.size:
             return base
 
-        two, one_of_each, both = logits[:2], jnp.array([1.0, 0.0]), jnp.ones(2)  # rows are alike: two will do
+        two, one_of_each, both = jnp.full(2, z), jnp.array([1.0, 0.0]), jnp.ones(2)
 
         def term(lam: Scalar) -> Scalar:
             return objective.penalty(hyper, two, jnp.arange(2), two, lam, hyper.anchor, one_of_each, both)[0]
@@ -156,6 +155,7 @@ def fixed_points(hyper: Hyper, lams: Float[Array, "*grid k"]) -> FixedPoints:
 
 
 def _fixed_points(hyper: Hyper, lams: Array) -> FixedPoints:
+    @jax.jit  # so that it is traced once
     def at(z: Scalar) -> Scalar:
         return slope(z, hyper, lams)
 

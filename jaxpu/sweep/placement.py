@@ -77,8 +77,10 @@ def resolve(config: PlacementConfig, static: train.Config, shape: tuple[int, ...
     each = -(-runs // across)
     on_cpu = jax.default_backend() == "cpu"
     kind = config.kind if config.kind != "auto" else "map" if on_cpu else "chunk"
-    fit = {"map": 1, "vmap": each, "chunk": config.chunk or _fitting(static, shape, rows, mesh)}[kind]
-    chunk = min(fit, each)
+    if kind == "chunk":
+        chunk = min(config.chunk or _fitting(static, shape, rows, mesh), each)
+    else:
+        chunk = 1 if kind == "map" else each
     part = config.part or across * (8 if on_cpu else chunk)
     per_device = min(each, max(-(-part // across), chunk))
     per_device = -(-per_device // chunk) * chunk
