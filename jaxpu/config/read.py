@@ -1,0 +1,103 @@
+"""From YAML to an :class:`Experiment` and back; errors name the path, what was expected and what came."""
+
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from jaxpu.config.errors import ConfigError, unknown
+from jaxpu.config.schema import Experiment, as_dict
+
+
+def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experiment:
+    """Read an experiment from YAML; ``overrides`` maps dotted paths to values.
+
+    Raises:
+        ConfigError: with the file, the path inside it, what was expected, what came.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ConfigError(f"no configuration at {path}; the ones that come with jaxpu are in configs/")
+    try:
+        raw = yaml.safe_load(path.read_bytes())  # bytes, so that a file that is no text is a YAMLError
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is not valid YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: expected a mapping of keys, got {type(raw).__name__}")
+    raw.setdefault("name", path.stem)
+    for dotted, value in (overrides or {}).items():
+        put(raw, dotted, value)
+    return parse(raw, where=str(path))
+
+
+def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
+    """Validate a plain mapping into an :class:`Experiment`.
+
+    Raises:
+        ConfigError: naming the path, what was expected and what came.
+
+    >>> parse({"training": {"lr": "1e-4"}}).training.lr
+    0.0001
+    """
+    try:
+        return TypeAdapter(Experiment).validate_python(raw)
+    except ValidationError as error:
+        lines = [_explain(e) for e in error.errors(include_url=False)]
+        raise ConfigError("\n".join(f"{where}: {line}" for line in lines)) from None
+
+
+def _explain(error: Any) -> str:
+    path = ".".join(str(p) for p in error["loc"]) or "the whole"
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        *parents, key = error["loc"]
+        return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents))])}"
+    return f"{path}: {message}, got {error['input']!r}"
+
+
+def _group_at(path: list[str | int]) -> Any:
+    """The dataclass that stands at a path of settings: ``["claims", 0, "of"]`` is a :class:`Which`."""
+    group: Any = Experiment
+    for step in path:
+        kind = (
+            get_args(group)[0] if isinstance(step, int) else {f.name: f.type for f in dataclasses.fields(group)}[step]
+        )
+        inside = [k for k in get_args(kind) if dataclasses.is_dataclass(k)]
+        group = kind if isinstance(step, int) or get_origin(kind) is tuple or not inside else inside[0]
+    return group
+
+
+def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set the value at a dotted path of nested mappings."""
+    *parents, last = dotted.split(".")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise ConfigError(f"override {dotted}: {parent!r} is not a group of settings")
+    tree[last] = value
+
+
+def to_dict(experiment: Experiment) -> dict[str, Any]:
+    """The experiment as plain data, everything resolved; ``parse(to_dict(e)) == e``."""
+    return as_dict(experiment)
+
+
+def dump(experiment: Experiment) -> str:
+    """The resolved experiment as YAML."""
+    return yaml.safe_dump(to_dict(experiment), sort_keys=False, allow_unicode=True, width=100)
+
+
+def digest(*values: Any) -> str:
+    """Sixteen hex digits that change when any of the configuration objects or plain values does.
+
+    >>> from jaxpu.config import DataConfig
+    >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))
+    (True, False)
+    """
+    plain = [as_dict(v) if dataclasses.is_dataclass(v) else v for v in values]
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
