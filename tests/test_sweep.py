@@ -176,7 +176,7 @@ import jax
 from jaxpu import losses, objective, sweep, train
 from problems import tiny
 # sixty columns of evaluation and a switch over all risks are what takes long to trace, and nothing to resuming
-train._evaluate = lambda params, data, config, hyper: {{"test_bias": params["head"]["bias"][0]}}
+train.loop.evaluate = lambda params, data, config, hyper: {{"test_bias": params["head"]["bias"][0]}}
 objective.base_risk = lambda hyper, z, labeled, labels, mask: (losses.pudra(z, labeled, prior=0.5, mask=mask), 0.0)
 jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_TEST_CACHE"])
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.3)
@@ -323,7 +323,7 @@ def test_the_parameters_of_the_best_epoch_are_kept_if_asked(tmp_path):
         best = replay(run["val_oracle_f1"].to_numpy(), patience=2, min_delta=1e-4).epoch
         _, data, static, _ = run_inputs(first_cell(experiment), seed)
         apply = models.build(static.model, (3,)).apply
-        logits = apply(results.read_parameters(tmp_path, run["run_id"][0]), train._features(data, data.test))
+        logits = apply(results.read_parameters(tmp_path, run["run_id"][0]), train.features(data, data.test))
         assert float(jax.nn.sigmoid(logits).mean()) == pytest.approx(run["test_score_mean"][best], rel=1e-5)
     with pytest.raises(results.ResultsError, match="keep_best=true"):
         results.read_parameters(tmp_path, "none")

@@ -39,9 +39,9 @@ def plain_loop(cell, key, data, static, params, prior):
     m, v, count, skipped = np.zeros_like(theta), np.zeros_like(theta), 0, []
     method, settings = cell.method, cell.training
     for epoch in range(static.epochs):
-        rows, masks = plan.mixed_plan(train._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
-        lams = mixup.sample(train._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
-        step_keys = jax.random.split(train._fold(key, train.STEPS, epoch), (3, len(rows)))
+        rows, masks = plan.mixed_plan(train.loop._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
+        lams = mixup.sample(train.loop._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
+        step_keys = jax.random.split(train.loop._fold(key, train.STEPS, epoch), (3, len(rows)))
         skipped.append(0)
         for step, (places, mask, lam) in enumerate(
             zip(np.asarray(rows), np.asarray(masks), np.asarray(lams), strict=True)
@@ -184,11 +184,11 @@ def first_cell_static():
 
 @jax.jit
 def follow(state, history):
-    return train._follow_rules(state, history, first_cell_static())
+    return train.loop._follow_rules(state, history, first_cell_static())
 
 
 def test_the_best_parameters_are_kept(long_runs):
-    evaluate = jax.jit(train._evaluate, static_argnums=2)
+    evaluate = jax.jit(train.evaluate, static_argnums=2)
     for data, static, hyper, _, stopped in long_runs:
         best = int(stopped.state.best_epoch[static.rules.index(static.keep_best)])
         again = evaluate(stopped.state.kept, data, static, hyper)

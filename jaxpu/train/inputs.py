@@ -1,0 +1,89 @@
+"""What a run is made of: its arrays, the static part of its program, and what probes may look at."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jax import Array
+from jax.sharding import PartitionSpec, Sharding
+from jaxtyping import Float, Int
+
+from jaxpu import models
+from jaxpu.config import ModelConfig
+from jaxpu.objective import Hyper
+from jaxpu.types import Rows
+
+History = dict[str, Array]
+
+
+class Data(NamedTuple):
+    """The arrays of one run. ``x`` and ``y`` are shared by all runs, the rest are row numbers into them.
+
+    Attributes:
+        x: all features. y: all true labels, 1 = positive; training reads them only for ``pn`` and for metrics.
+        train: rows of the training set, the labelled positives first, then U (a row may stand in both).
+        val, test: rows of the held-out sets. val_pu: positions within ``val`` of its own P, then its own U.
+        mean, sd: standardisation, from the training rows alone.
+    """
+
+    x: Float[Array, "rows ..."]
+    y: Int[Array, " rows"]
+    train: Rows
+    val: Rows
+    val_pu: Int[Array, " m"]
+    test: Rows
+    mean: Float[Array, "..."]
+    sd: Float[Array, "..."]
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """The static part of a run: choices and sizes that shape the compiled program.
+
+    Attributes:
+        model: the network. epochs, batch_size: as they say.
+        n_labeled, n_val_labeled: how many of ``Data.train`` and ``Data.val_pu`` are labelled positives.
+        val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
+        mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
+        lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
+        rules: selection rules followed during training. patience, min_delta: theirs.
+        stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
+        probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
+        row_sharding: how the rows of one step are split over devices; None = not.
+    """
+
+    model: ModelConfig
+    epochs: int
+    batch_size: int
+    n_labeled: int
+    n_val_labeled: int
+    val_sizes: tuple[tuple[str, int], ...]
+    mixup: bool = True
+    batching: str = "mixed"
+    lam_per: str = "batch"
+    alpha_schedule: str = "constant"
+    rules: tuple[str, ...] = ("last",)
+    patience: int = 10
+    min_delta: float = 0.0
+    stop: bool = False
+    keep_best: str | None = None
+    probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
+    row_sharding: Sharding | PartitionSpec | None = None
+
+
+class ProbeInput(NamedTuple):
+    """What a probe may look at after an epoch: the network, the training set (P first) and the test set."""
+
+    params: models.Params
+    apply: models.Apply
+    x_train: Array
+    labeled: Array
+    y_train: Array
+    x_test: Array
+    y_test: Array
+    hyper: Hyper
+
+
+def features(data: Data, rows: Array) -> Array:
+    """Standardised inputs of the given rows."""
+    return (data.x[rows] - data.mean[None]) / data.sd[None]

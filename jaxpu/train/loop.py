@@ -1,0 +1,148 @@
+"""The loop over epochs: plan, steps, evaluation, selection rules."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+from jaxtyping import Float, Int
+
+from jaxpu import mixup, models
+from jaxpu.data import plan
+from jaxpu.objective import Hyper
+from jaxpu.selection import RULES, watched_column
+from jaxpu.train.evaluation import evaluate
+from jaxpu.train.inputs import Config, Data, History
+from jaxpu.train.step import StepKeys, optimizer, train_columns, update
+
+# What random numbers are for: a run's key is folded with one of these, then with the epoch.
+INIT, SHUFFLE, LAMBDA, STEPS = range(4)
+
+
+class State(NamedTuple):
+    """What the next epoch needs. ``best``, ``best_epoch``: one entry a watched rule; epochs count from 0."""
+
+    params: models.Params
+    opt_state: optax.OptState
+    epoch: Int[Array, ""]
+    best: Float[Array, " rules"]
+    best_epoch: Int[Array, " rules"]
+    kept: models.Params | None
+
+
+class Run(NamedTuple):
+    """A finished run: ``history`` maps a column to (epochs,) values, NaN after the run has stopped.
+
+    ``state.params`` are the parameters of the last epoch run; ``state.kept`` those of the best epoch under
+    ``config.keep_best``, or None.
+    """
+
+    history: History
+    state: State
+
+
+def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
+    """Train one seed from start to end; pure, so ``jit``, ``vmap`` over any argument, and shard it.
+
+    Args:
+        key: the run's random key; the same key and data give every method the same start, batches and λ.
+        data: arrays and row numbers. config: the static part. hyper: the traced part.
+
+    Returns:
+        The recorded columns and the final state.
+    """
+    state = init(key, data, config, hyper)
+    state, history = advance(key, state, data, config, hyper, config.epochs)
+    return Run(history, state)
+
+
+def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
+    """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
+    model = models.build(config.model, data.x.shape[1:])
+    params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
+    watched = len(_watched(config))
+    return State(
+        params=params,
+        opt_state=optimizer(hyper).init(params),
+        epoch=jnp.zeros((), jnp.int32),
+        best=jnp.full((watched,), -jnp.inf),
+        best_epoch=jnp.full((watched,), -1, jnp.int32),
+        kept=params if config.keep_best else None,
+    )
+
+
+def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, epochs: int) -> tuple[State, History]:
+    """Train ``epochs`` more epochs; epochs past the end, or after the rules have stopped, cost and change nothing.
+
+    A run is the same whether it advances in one segment or in many.
+    """
+
+    def epoch(state: State, _: None) -> tuple[State, History]:
+        # jit, so that it is traced once for its shape and for its use
+        run = jax.jit(functools.partial(_epoch, key, data=data, config=config, hyper=hyper))
+        empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(run, state)[1])
+        return lax.cond(finished(state, config), lambda s: (s, empty), run, state)
+
+    return lax.scan(epoch, state, length=epochs)
+
+
+def finished(state: State, config: Config) -> Array:
+    """Whether a run is over: all epochs done, or (with ``config.stop``) every rule out of patience."""
+    over = state.epoch >= config.epochs
+    if config.stop and all(watched_column(rule) for rule in config.rules):
+        # epochs count from 0 and state.epoch is the next one, so the last epoch run is state.epoch - 1
+        over |= ((state.epoch - 1) - state.best_epoch >= config.patience).all()
+    return over
+
+
+def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
+    rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
+    steps, size = rows.shape
+    anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
+    alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
+    shape = (steps,) if config.lam_per == "batch" else (steps, size)
+    lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
+    step = functools.partial(update, data=data, config=config, hyper=hyper, anchor=anchor)
+    keys = StepKeys(*jax.random.split(_fold(key, STEPS, state.epoch), (len(StepKeys._fields), steps)))
+    (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, keys))
+    history = train_columns(terms, config) | evaluate(params, data, config, hyper)
+    state = state._replace(params=params, opt_state=opt_state, epoch=state.epoch + 1)
+    return _follow_rules(state, history, config), history
+
+
+def _fold(key: Array, purpose: int, number: Array | int) -> Array:
+    return jax.random.fold_in(jax.random.fold_in(key, purpose), number)
+
+
+def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
+    n = data.train.shape[0]
+    if config.batching == "separate":
+        return plan.separate_plan(key, config.n_labeled, n - config.n_labeled, config.batch_size)
+    return plan.mixed_plan(key, n, config.batch_size)
+
+
+def _watched(config: Config) -> list[str]:
+    return [rule for rule in config.rules if watched_column(rule)]
+
+
+def _follow_rules(state: State, history: History, config: Config) -> State:
+    """Update the best epoch of every watched rule; :func:`jaxpu.selection.replay` is the same in NumPy."""
+    watched = _watched(config)
+    if not watched:
+        return state._replace(kept=state.params if config.keep_best else None)
+    signs = [RULES[rule.partition("@")[0]].sign for rule in watched]
+    values = jnp.stack([s * history[str(watched_column(r))] for s, r in zip(signs, watched, strict=True)])
+    # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
+    watching = (state.epoch - 2) - state.best_epoch < config.patience
+    better = watching & (values > state.best + config.min_delta)
+    state = state._replace(
+        best=jnp.where(better, values, state.best),
+        best_epoch=jnp.where(better, state.epoch - 1, state.best_epoch),
+    )
+    if config.keep_best is None:
+        return state
+    keep = better[watched.index(config.keep_best)] if config.keep_best in watched else jnp.array(True)
+    kept: Any = jax.tree.map(functools.partial(jnp.where, keep), state.params, state.kept)
+    return state._replace(kept=kept)

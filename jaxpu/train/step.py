@@ -1,0 +1,98 @@
+"""One update of the parameters, and the means of an epoch's updates."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array, lax
+
+from jaxpu import mixup, models, objective
+from jaxpu.objective import Hyper
+from jaxpu.train.inputs import Config, Data, History, features
+from jaxpu.types import Scalar
+
+
+def optimizer(hyper: Hyper) -> optax.GradientTransformation:
+    """Adam with L2 inside the gradient, as torch.optim.Adam's weight_decay; built here so that lr is traced."""
+    return optax.chain(
+        optax.add_decayed_weights(jnp.asarray(hyper.weight_decay)),
+        optax.scale_by_adam(),
+        optax.scale_by_learning_rate(jnp.asarray(hyper.lr)),
+    )
+
+
+class StepTerms(NamedTuple):
+    """The terms of one update's loss, and 1 where it was skipped."""
+
+    terms: objective.Terms
+    skipped: Scalar
+
+
+def update(
+    carry: tuple[models.Params, optax.OptState],
+    step: "tuple[Array, Array, Array, StepKeys]",
+    *,
+    data: Data,
+    config: Config,
+    hyper: Hyper,
+    anchor: Scalar,
+) -> tuple[tuple[models.Params, optax.OptState], StepTerms]:
+    """One update. A batch without a labelled positive leaves parameters and moments as they are."""
+    params, opt_state = carry
+    places, mask, lam, keys = step
+    x, labeled = features(data, data.train[places]), (places < config.n_labeled).astype(jnp.float32)
+    if config.row_sharding is not None:
+        x = lax.with_sharding_constraint(x, config.row_sharding)
+    labels = data.y[data.train[places]].astype(jnp.float32)
+    batch = _Batch(x, labeled, labels, mask.astype(jnp.float32), lam, anchor)
+    loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
+    grads, terms = jax.grad(loss, has_aux=True)(params)
+    updates, new_state = optimizer(hyper).update(grads, opt_state, params)
+    new_params = optax.apply_updates(params, updates)
+    usable = (labeled * mask).sum() > 0
+    kept = jax.tree.map(functools.partial(jnp.where, usable), (new_params, new_state), (params, opt_state))
+    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32))
+
+
+class _Batch(NamedTuple):
+    x: Array
+    labeled: Array
+    labels: Array
+    mask: Array
+    lam: Array
+    anchor: Scalar
+
+
+class StepKeys(NamedTuple):
+    """The keys of a step, drawn for all steps of an epoch at once."""
+
+    dropout: Array
+    partner: Array
+    dropout_mixed: Array
+
+
+def _loss(
+    keys: StepKeys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
+) -> tuple[Scalar, objective.Terms]:
+    apply = models.build(config.model, batch.x.shape[1:]).apply
+    logits = apply(params, batch.x, keys.dropout)
+    base, clipped = objective.base_risk(hyper, logits, batch.labeled, batch.labels, batch.mask)
+    if not config.mixup:
+        none = jnp.full((), jnp.nan)
+        return base, objective.Terms(base, base, none, none, clipped)
+    partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
+    mixed = apply(params, mixup.mix(batch.x, partner, batch.lam), keys.dropout_mixed)
+    weighted, target = objective.penalty(
+        hyper, logits, partner, mixed, batch.lam, batch.anchor, batch.labeled, batch.mask
+    )
+    return base + weighted, objective.Terms(base + weighted, base, weighted, target, clipped)
+
+
+def train_columns(steps: StepTerms, config: Config) -> History:
+    """Means over the steps that were not skipped."""
+    used = 1.0 - steps.skipped
+    total = jnp.maximum(used.sum(), 1.0)
+    means = {name: (used * value).sum() / total for name, value in steps.terms._asdict().items()}
+    return {f"train_{name}": value for name, value in means.items()} | {"train_skipped": steps.skipped.mean()}
