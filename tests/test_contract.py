@@ -195,7 +195,7 @@ BASES = {
 @pytest.mark.parametrize(("batch_size", "batching"), [(1, "mixed"), (2, "mixed"), (3, "mixed"), (1, "separate")])
 def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching, monkeypatch):
     # of the whole run only the training is of interest here, and evaluation is most of what there is to compile
-    monkeypatch.setattr(train, "_evaluate", lambda *arguments: {})
+    monkeypatch.setattr(train.loop, "evaluate", lambda *arguments: {})
     small = {
         "model": {"name": "linear"},
         "data__options": {"n": 40, "d": 3},

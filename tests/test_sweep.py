@@ -77,7 +77,6 @@ def test_one_compilation_a_group_whatever_the_numbers(tmp_path, monkeypatch):
         methods=["vpudra_fixed", "vpudra_softlabel", "pudra", "nnpu"],
         grid={"training.lr": [1e-2, 1e-3], "data.prior_scale": [1.0, 0.5], "method.floor": [0, 0.5]},
         seeds=1,
-        training__epochs=2,
     )
     outcome = sweep.run(experiment, tmp_path)
     assert len(runs_of(experiment)) == 32
@@ -145,7 +144,7 @@ def test_truncated_failed_and_foreign_files_are_named_and_only_the_lost_is_redon
 
 
 def test_a_program_that_fails_is_marked_and_the_other_groups_go_on(tmp_path, monkeypatch):
-    experiment = tiny(methods=["vpudra_fixed", "pudra"], seeds=1)
+    experiment = tiny(methods=["vpudra_fixed", "pudra"], seeds=2)
     original = sweep.Program.__call__
 
     def broken(self, *arguments):
@@ -155,7 +154,7 @@ def test_a_program_that_fails_is_marked_and_the_other_groups_go_on(tmp_path, mon
 
     monkeypatch.setattr(sweep.Program, "__call__", broken)
     outcome = sweep.run(experiment, tmp_path)
-    assert outcome.failures == ("1 runs failed: RESOURCE_EXHAUSTED: planted",)
+    assert outcome.failures == ("2 runs failed: RESOURCE_EXHAUSTED: planted",)
     assert outcome.runs["method"].unique().to_list() == ["pudra"]
     [mark] = (tmp_path / "parts").glob("*.failed.json")
     assert json.loads(mark.read_text())["error"] == "RESOURCE_EXHAUSTED: planted"
