@@ -12,8 +12,9 @@ not supported   otherwise: these runs cannot tell
 ==============  =======================================================================================
 
 So an effect that is real but smaller than what was claimed refutes the claim; the bound is part of it and stands
-in the configuration, next to its wording. p tests the bound, not zero: Wilcoxon's signed ranks of value - bound,
-or the binomial test of a share; Holm's correction is over the claims of one experiment.
+in the configuration, next to its wording. p tests the bound, not zero: Wilcoxon's signed ranks of value - bound for
+a number, the binomial test for a share, Tango's score test for the difference of two shares on the same seeds (the t
+test where a seed's share is over several cells). Holm's correction is over the claims of one experiment.
 """
 
 from collections.abc import Sequence
@@ -102,8 +103,10 @@ def measure(claim: Claim, selected: pl.DataFrame, default_rule: str) -> Effect:
         other = _by_seed(_rows(claim, claim.minus, selected, default_rule))
         if set(values) != set(other):
             raise ConfigError(f"claim {claim.claim!r}: both sides need the same seeds to be paired")
-        values = {seed: value - other[seed] for seed, value in values.items()}
-    return _mean(np.array(list(values.values())), bound)
+        pairs = np.array([(value, other[seed]) for seed, value in values.items()])
+        return (_shares if claim.is_event else _difference)(pairs[:, 0], pairs[:, 1], bound)
+    alone = np.array(list(values.values()))
+    return _difference(alone, np.zeros(alone.size), bound)
 
 
 def decide(effect: Effect, p_holm: float, claim: Claim) -> ClaimVerdict:
@@ -127,14 +130,20 @@ def _share(events: Float[np.ndarray, " runs"], bound: float) -> Effect:
     return Effect(occurred / n, stats.wilson(occurred, n), p_value, n)
 
 
-def _mean(values: Float[np.ndarray, " seeds"], bound: float) -> Effect:
-    result = stats.paired_difference(values, np.full(values.size, bound))
-    return Effect(
-        float(values.mean()),
-        stats.Interval(result.interval.low + bound, result.interval.high + bound),
-        result.p_value,
-        result.n,
-    )
+def _shares(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seeds"], bound: float) -> Effect:
+    """The difference of two shares; where several cells match, an entry is a seed's share of them."""
+    if np.isin([*of, *minus], (0.0, 1.0)).all():
+        result = stats.paired_shares(of, minus, bound)
+        return Effect(result.difference, result.interval, result.p_value, result.n)
+    # shares of shares are no longer mostly ties, but far from symmetric: a test of their mean, not of their ranks
+    test = scipy_stats.ttest_1samp(of - minus, bound)
+    return Effect(float((of - minus).mean()), stats.mean_interval(of - minus), float(test.pvalue), of.size)
+
+
+def _difference(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seeds"], bound: float) -> Effect:
+    result = stats.paired_difference(of, minus + bound)
+    low, high = result.interval
+    return Effect(result.mean + bound, stats.Interval(low + bound, high + bound), result.p_value, result.n)
 
 
 def _rows(claim: Claim, which: Which, selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:

@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from jaxpu import claims, config
 from jaxpu.config import Claim, ConfigError, Which
-from jaxpu.stats import Interval
+from jaxpu.stats import Interval, paired_shares
 
 SEEDS = 40
 
@@ -166,3 +166,25 @@ def test_a_claim_about_an_unknown_metric_or_verdict_names_the_choices():
         claims.judge([claim(metric="f2", at_least=0)], PAIR, tiny())
     with pytest.raises(ConfigError, match="no run matches"):
         claims.judge([claim(of=Which(method="nnpu"), at_least=0)], PAIR, tiny())
+
+
+def test_differences_of_shares_are_tangos_and_no_event_is_no_certainty():
+    low, fine = np.full(SEEDS, 0.02), np.full(SEEDS, 0.9)
+    some = np.where(np.arange(SEEDS) < 12, 0.02, 0.9)
+    frame = selected({("vpu", "", "val_f1"): some, ("pudra", "", "val_f1"): fine, ("nnpu", "", "val_f1"): low})
+
+    def judged(minus, **bound):
+        [row] = claims.judge(
+            [claim(of=Which(method="vpu"), minus=Which(method=minus), below=0.1, **bound)], frame, tiny()
+        ).iter_rows(named=True)
+        return row
+
+    row = judged("pudra", at_least=0.05)
+    wanted = paired_shares((some < 0.1).astype(float), np.zeros(SEEDS), 0.05)
+    assert (row["ci_low"], row["ci_high"], row["p"]) == pytest.approx((*wanted.interval, wanted.p_value))
+    assert row["verdict"] == "supported"
+    assert judged("nnpu", at_least=0.05)["verdict"] == "refuted"
+    nothing = selected({("vpu", "", "val_f1"): fine, ("pudra", "", "val_f1"): fine})
+    [row] = claims.judge([claim(below=0.1, at_least=0.05)], nothing, tiny()).iter_rows(named=True)
+    assert row["verdict"] == "not supported", f"0 of {SEEDS} against 0 of {SEEDS} may still differ by 0.05"
+    assert row["ci_low"] < 0 < row["ci_high"]
