@@ -12,7 +12,7 @@ from jax import Array
 from jaxtyping import Float, UInt32
 
 from jaxpu.config import ModelConfig
-from jaxpu.types import Logits, ScalarLike
+from jaxpu.types import ScalarLike
 
 Params = dict[str, Any]
 
@@ -20,13 +20,13 @@ Params = dict[str, Any]
 class Apply(Protocol):
     """``apply(params, x, key=None)``: logits of rows x; a key switches dropout on."""
 
-    def __call__(self, params: Params, x: Float[Array, "n ..."], key: Array | None = None) -> Logits:
+    def __call__(self, params: Params, x: Float[Array, "n ..."], key: Array | None = None) -> Float[Array, "n ..."]:
         """Logits of the rows x."""
         ...
 
 
 class Model(NamedTuple):
-    """A network: ``init(key, initial_p) -> params`` and ``apply(params, x, key=None) -> logits (n,)``."""
+    """A network: ``init(key, initial_p) -> params``, ``apply(params, x, key=None) -> logits`` (n,) or (n, outputs)."""
 
     init: Callable[[Array, ScalarLike], Params]
     apply: Apply
@@ -73,10 +73,11 @@ def _uniform_fan_in(key: Array, shapes: Params) -> Params:
 
 
 class _Mlp(nn.Module):
-    """Dense layers with ReLU and dropout, and a head of one logit; no hidden layer makes it linear."""
+    """Dense layers with ReLU and dropout, and a head; no hidden layer makes it linear. One output is (n,)."""
 
     hidden: tuple[int, ...]
     dropout: tuple[float, ...]
+    outputs: int
 
     @nn.compact
     def __call__(self, x: Array, key: Array | None = None) -> Array:
@@ -89,7 +90,8 @@ class _Mlp(nn.Module):
             if words is not None and dropped[i]:
                 start = sum(dropped[:i])
                 x = dropout(words[:, start : start + width], x, rates[i])
-        return nn.Dense(1, name="head")(x)[:, 0]
+        out = nn.Dense(self.outputs, name="head")(x)
+        return out[:, 0] if self.outputs == 1 else out
 
 
 def _logit(p: ScalarLike) -> Array:
@@ -98,8 +100,8 @@ def _logit(p: ScalarLike) -> Array:
 
 
 @functools.lru_cache(maxsize=64)
-def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
-    """The model that a configuration describes, for inputs of one row's ``shape``.
+def build(config: ModelConfig, shape: tuple[int, ...], outputs: int = 1) -> Model:
+    """The model that a configuration describes, for inputs of one row's ``shape``: a logit, or ``outputs`` of them.
 
     ``torch`` initialisation draws weights and biases from U(±1/sqrt(fan_in)), as torch.nn.Linear does;
     ``lecun`` draws weights from LeCun's normal and starts biases at 0. The last bias then starts at
@@ -112,7 +114,7 @@ def build(config: ModelConfig, shape: tuple[int, ...]) -> Model:
     """
     hidden = config.hidden if config.name == "mlp" else ()
     rates = config.dropout if config.name == "mlp" else ()
-    module = _Mlp(hidden, rates)
+    module = _Mlp(hidden, rates, outputs)
 
     def init(key: Array, initial_p: ScalarLike) -> Params:
         one_row = jnp.zeros((1, *shape))
