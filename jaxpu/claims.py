@@ -62,11 +62,15 @@ def judge(claims: Sequence[Claim], selected: pl.DataFrame, experiment: Experimen
     Raises:
         ConfigError: a claim names runs or a metric that there are none of.
     """
-    effects = [measure(claim, selected, experiment.selection.default) for claim in claims]
+    return judge_by(claims, selected, experiment.selection.default)
+
+
+def judge_by(claims: Sequence[Claim], selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:
+    """Judge claims about a frame of whatever kind of experiment; as :func:`judge`, the default rule by its name."""
+    effects = [measure(claim, selected, default_rule) for claim in claims]
     adjusted = stats.holm([effect.p_value for effect in effects])
     rows = [
-        _row(claim, effect, float(p), experiment.selection.default)
-        for claim, effect, p in zip(claims, effects, adjusted, strict=True)
+        _row(claim, effect, float(p), default_rule) for claim, effect, p in zip(claims, effects, adjusted, strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA)
 

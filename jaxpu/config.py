@@ -9,8 +9,9 @@ import difflib
 import hashlib
 import itertools
 import json
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
@@ -19,16 +20,20 @@ from pydantic.dataclasses import dataclass
 from jaxpu.methods import METHODS, Method
 from jaxpu.selection import RULES
 
-_STRICT = ConfigDict(extra="forbid")
+STRICT = ConfigDict(extra="forbid")
+"""Unknown keys are errors."""
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+
+
+Kind = TypeVar("Kind")
 
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message says where, what was expected, and the choices."""
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class DataConfig:
     """The dataset, and how positive and unlabelled rows are drawn from it.
 
@@ -54,7 +59,7 @@ class DataConfig:
     prior_scale: float = Field(default=1.0, gt=0)
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class ModelConfig:
     """The network.
 
@@ -71,7 +76,7 @@ class ModelConfig:
     init: Literal["torch", "lecun"] = "torch"
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class TrainingConfig:
     """The optimisation: Adam with L2 inside the gradient (not decoupled).
 
@@ -94,7 +99,7 @@ class TrainingConfig:
     initial_p: Literal["prior", "init"] | Share = "prior"
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class SelectionConfig:
     """Which epoch counts.
 
@@ -119,7 +124,7 @@ class SelectionConfig:
     def _known(cls, value: Any) -> Any:
         for rule in (value,) if isinstance(value, str) else value:
             if rule.partition("@")[0] not in RULES:
-                raise ValueError(_unknown("selection rule", rule, RULES))
+                raise ValueError(unknown("selection rule", rule, RULES))
         return value
 
     @model_validator(mode="after")
@@ -129,7 +134,7 @@ class SelectionConfig:
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class PlacementConfig:
     """Where runs go; none of it changes a result beyond rounding.
 
@@ -154,7 +159,7 @@ class PlacementConfig:
     part: PositiveInt | None = None
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Which:
     """Which runs one side of a claim speaks of; what is not said does not matter.
 
@@ -169,7 +174,7 @@ class Which:
     selection: str | None = None
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Claim:
     """A statement that the runs of an experiment support, refute, or cannot decide; see :mod:`jaxpu.claims`.
 
@@ -210,7 +215,7 @@ class Claim:
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Experiment:
     """One experiment: every method at every grid point for every seed.
 
@@ -257,7 +262,7 @@ class Experiment:
         return self
 
 
-@dataclass(frozen=True, config=_STRICT)
+@dataclass(frozen=True, config=STRICT)
 class Cell:
     """One method at one grid point: all that its runs share but the seed."""
 
@@ -270,7 +275,8 @@ class Cell:
     selection: SelectionConfig
 
 
-def _unknown(what: str, name: object, choices: Any) -> str:
+def unknown(what: str, name: object, choices: Any) -> str:
+    """Say that there is no such name, which may have been meant, and which there are."""
     near = difflib.get_close_matches(str(name), list(choices), n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
     return f"unknown {what} {name!r}{hint}; choose from {', '.join(choices)}"
@@ -288,12 +294,12 @@ def named_method(entry: str | dict[str, Any]) -> tuple[str, Method]:
     changes = {"preset": entry} if isinstance(entry, str) else dict(entry)
     preset = changes.pop("preset", None)
     if preset not in METHODS:
-        raise ValueError(_unknown("method", preset, METHODS))
+        raise ValueError(unknown("method", preset, METHODS))
     name = changes.pop("name", preset)
     fields = [f.name for f in dataclasses.fields(Method)]
     for key in changes:
         if key not in fields:
-            raise ValueError(_unknown("method field", key, ["preset", "name", *fields]))
+            raise ValueError(unknown("method field", key, ["preset", "name", *fields]))
     plain = {**_as_dict(METHODS[preset]), **changes}
     return str(name), TypeAdapter(Method).validate_python(plain)
 
@@ -303,6 +309,15 @@ def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experimen
 
     Raises:
         ConfigError: with the file, the path inside it, what was expected, what came.
+    """
+    return parse(read(path, overrides), where=str(path))
+
+
+def read(path: str | Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Read a configuration of whatever kind as a plain mapping, named after its file unless it has a name.
+
+    Raises:
+        ConfigError: there is no such file, it is not YAML or no mapping, or an override does not fit.
     """
     path = Path(path)
     if not path.is_file():
@@ -315,8 +330,8 @@ def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experimen
         raise ConfigError(f"{path}: expected a mapping of keys, got {type(raw).__name__}")
     raw.setdefault("name", path.stem)
     for dotted, value in (overrides or {}).items():
-        _put(raw, dotted, value)
-    return parse(raw, where=str(path))
+        put(raw, dotted, value)
+    return raw
 
 
 def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
@@ -328,25 +343,33 @@ def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
     >>> parse({"training": {"lr": "1e-4"}}).training.lr
     0.0001
     """
+    return validate(Experiment, raw, where)
+
+
+def validate(kind: type[Kind], raw: dict[str, Any], where: str = "configuration") -> Kind:
+    """Validate a plain mapping into a configuration dataclass of any kind.
+
+    Raises:
+        ConfigError: naming the path, what was expected and what came.
+    """
     try:
-        return TypeAdapter(Experiment).validate_python(raw)
+        return TypeAdapter(kind).validate_python(raw)
     except ValidationError as error:
-        lines = [_explain(e) for e in error.errors(include_url=False)]
+        lines = [_explain(e, kind) for e in error.errors(include_url=False)]
         raise ConfigError("\n".join(f"{where}: {line}" for line in lines)) from None
 
 
-def _explain(error: Any) -> str:
+def _explain(error: Any, kind: type) -> str:
     path = ".".join(str(p) for p in error["loc"]) or "the whole"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         *parents, key = error["loc"]
-        return f"{path}: {_unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents))])}"
+        return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents, kind))])}"
     return f"{path}: {message}, got {error['input']!r}"
 
 
-def _group_at(path: list[str | int]) -> Any:
+def _group_at(path: list[str | int], group: Any) -> Any:
     """The dataclass that stands at a path of settings: ``["claims", 0, "of"]`` is a :class:`Which`."""
-    group: Any = Experiment
     for step in path:
         kind = (
             get_args(group)[0] if isinstance(step, int) else {f.name: f.type for f in dataclasses.fields(group)}[step]
@@ -356,7 +379,12 @@ def _group_at(path: list[str | int]) -> Any:
     return group
 
 
-def _put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set the value at a dotted path of a plain mapping.
+
+    Raises:
+        ConfigError: something on the way is not a mapping.
+    """
     *parents, last = dotted.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -369,12 +397,12 @@ def _as_dict(value: Any) -> Any:
     return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
-def to_dict(experiment: Experiment) -> dict[str, Any]:
+def to_dict(experiment: Any) -> dict[str, Any]:
     """The experiment as plain data, everything resolved; ``parse(to_dict(e)) == e``."""
     return _as_dict(experiment)
 
 
-def dump(experiment: Experiment) -> str:
+def dump(experiment: Any) -> str:
     """The resolved experiment as YAML."""
     return yaml.safe_dump(to_dict(experiment), sort_keys=False, allow_unicode=True, width=100)
 
@@ -416,20 +444,29 @@ def check_claims(experiment: Experiment) -> None:
         "selection": set(experiment.selection.rules),
         "cell": {piece for c in cells for piece in c.label.split()},
     }
-    for claim in experiment.claims:
+    check_names(experiment.claims, has)
+
+
+def check_names(claims: Sequence[Claim], has: Mapping[str, Collection[str]]) -> None:
+    """Whether what claims name is there: ``method``, ``dataset``, ``selection`` and the pieces of a ``cell``.
+
+    Raises:
+        ConfigError: naming the claim, what it asks for, and the choices.
+    """
+    for claim in claims:
         for which in (claim.of, claim.minus) if claim.minus else (claim.of,):
             wanted = {"method": which.method, "dataset": which.dataset, "selection": which.selection}
             asked = [(kind, name) for kind, name in wanted.items() if name is not None]
             for kind, name in [*asked, *(("cell", piece) for piece in which.cell.split())]:
                 if name not in has[kind]:
-                    raise ConfigError(f"claim {claim.claim!r}: {_unknown(kind, name, sorted(has[kind]))}")
+                    raise ConfigError(f"claim {claim.claim!r}: {unknown(kind, name, sorted(has[kind]))}")
 
 
 def _cell(experiment: Experiment, entry: str | dict[str, Any], point: tuple[tuple[str, Any], ...]) -> Cell:
     raw = {**to_dict(experiment), "grid": {}}
     method = {"preset": entry} if isinstance(entry, str) else dict(entry)
     for path, value in point:
-        _put({"method": method} if path.startswith("method.") else raw, path, value)
+        put({"method": method} if path.startswith("method.") else raw, path, value)
     raw["methods"] = [method]
     resolved = parse(raw, where=f"grid point {dict(point)}")
     name, values = named_method(method)

@@ -32,7 +32,7 @@ def tiny(**changes) -> Experiment:
     """The tiny experiment with dotted settings changed (dots written as double underscores)."""
     raw = {key: dict(value) if isinstance(value, dict) else value for key, value in TINY.items()}
     for path, value in changes.items():
-        config._put(raw, path.replace("__", "."), value)
+        config.put(raw, path.replace("__", "."), value)
     return config.parse(raw)
 
 

@@ -33,7 +33,7 @@ class Step(NamedTuple):
         class_weights: strength s of the class weights: 0 none, 1 inverse class frequency.
         focal: focal exponent γ.
         freeze: iterations before the first update. bias_first: further iterations that update b alone.
-        initial_bias: s₀ of the start b = s₀ logit(share of positives among the labelled).
+        initial_total: ω₀ of the start w = ω₀ / m. initial_bias: s₀ of the start b = s₀ logit(share of positives among the labelled).
         centre: 1 takes the labelled instances' mean off the ratings at every update, 0 leaves them.
         newton: 1 takes lr times a damped Newton step, 0 a gradient step. damping: added to the Hessian's diagonal.
     """
@@ -44,6 +44,7 @@ class Step(NamedTuple):
     focal: ScalarLike = 0.0
     freeze: ScalarLike = 0
     bias_first: ScalarLike = 0
+    initial_total: ScalarLike = 1.0
     initial_bias: ScalarLike = 0.0
     centre: ScalarLike = 0.0
     newton: ScalarLike = 0.0
@@ -55,7 +56,7 @@ PLAIN = Step()
 
 
 def start_aggregator(m: int, labels: Labels, labeled: Mask, step: Step, dtype=jnp.float32) -> Aggregator:
-    """W = 1/m, b = s₀ logit(labelled share of positives), centre 0.
+    """Start at w = ω₀ / m, b = s₀ logit(labelled share of positives), centre 0.
 
     With no or only positives among the labelled, the share is taken as (n₊ + ½) / (n + 1), which is finite.
 
@@ -69,7 +70,7 @@ def start_aggregator(m: int, labels: Labels, labeled: Mask, step: Step, dtype=jn
     both = (positives > 0) & (positives < n)
     odds = jnp.where(both, positives / jnp.maximum(n - positives, 1), (positives + 0.5) / (n - positives + 0.5))
     bias = step.initial_bias * jnp.log(odds)
-    return Aggregator(jnp.full(m, 1 / m, dtype), bias.astype(dtype), jnp.zeros(m, dtype))
+    return Aggregator(jnp.full(m, step.initial_total / m, dtype), bias.astype(dtype), jnp.zeros(m, dtype))
 
 
 def aggregate(aggregator: Aggregator, ratings: Ratings) -> Instances:
@@ -82,16 +83,22 @@ def aggregate(aggregator: Aggregator, ratings: Ratings) -> Instances:
     return aggregator.w @ (ratings - aggregator.centre[:, None]) + aggregator.b
 
 
-def instance_weights(logits: Instances, labels: Labels, labeled: Mask, step: Step) -> Instances:
+def instance_weights(
+    logits: Instances, labels: Labels, labeled: Mask, step: Step, *, of_class: Instances | None = None
+) -> Instances:
     """vᵢ, class weight times focal factor, shape (n,); 0 where no label is known.
+
+    ``of_class`` are the class weights, where they are at hand. A focal exponent that is the Python number 0 costs
+    nothing.
 
     Example:
         >>> instance_weights(jnp.zeros(2), jnp.array([1.0, 0.0]), jnp.array([1, 0]), Step(focal=1.0)).tolist()
         [0.5, 0.0]
     """
-    return class_weights(labels, labeled, strength=step.class_weights) * focal_weights(
-        logits, labels, exponent=step.focal
-    )
+    v = class_weights(labels, labeled, strength=step.class_weights) if of_class is None else of_class
+    if isinstance(step.focal, int | float) and step.focal == 0:
+        return v
+    return v * focal_weights(logits, labels, exponent=step.focal)
 
 
 def supervised_loss(logits: Instances, labels: Labels, labeled: Mask, step: Step) -> Scalar:
@@ -133,6 +140,7 @@ def update(
     iteration: ScalarLike = 0,
     *,
     newton: bool = False,
+    of_class: Instances | None = None,
 ) -> Aggregator:
     """One update of the aggregator.
 
@@ -143,6 +151,7 @@ def update(
     Args:
         aggregator: where it stands. ratings: reconstructed, (m, n). labels, labeled: (n,).
         step: how. iteration: its number, from 0. newton: compile the Newton step, used where ``step.newton`` is 1.
+        of_class: the class weights, where they are at hand.
 
     Example:
         >>> start = Aggregator(jnp.zeros(1), jnp.array(0.0), jnp.zeros(1))
@@ -155,7 +164,7 @@ def update(
     moving = jnp.where(iteration >= step.freeze, 1.0, 0.0)
     w_moving = moving * jnp.where(iteration >= step.freeze + step.bias_first, 1.0, 0.0)
     centred = aggregator._replace(centre=step.centre * mean)
-    g, g_b = _direction(centred, ratings, labels, labeled, step, newton)
+    g, g_b = _direction(centred, ratings, labels, labeled, step, newton, of_class)
     dtype = ratings.dtype
     w = aggregator.w - (step.lr * w_moving * g).astype(dtype)
     b = aggregator.b - (step.lr * step.bias_lr * moving * g_b).astype(dtype)
@@ -163,9 +172,15 @@ def update(
 
 
 def _direction(
-    aggregator: Aggregator, ratings: Ratings, labels: Labels, labeled: Mask, step: Step, newton: bool
+    aggregator: Aggregator,
+    ratings: Ratings,
+    labels: Labels,
+    labeled: Mask,
+    step: Step,
+    newton: bool,
+    of_class: Instances | None,
 ) -> tuple[Float[Array, " m"], Scalar]:
-    inputs, residual, curvature = _weighted_residual(aggregator, ratings, labels, labeled, step)
+    inputs, residual, curvature = _weighted_residual(aggregator, ratings, labels, labeled, step, of_class)
     g = jnp.append(inputs @ residual, residual.sum())
     if newton:
         phi = jnp.concatenate([inputs, jnp.ones_like(inputs[:1])])
@@ -175,12 +190,17 @@ def _direction(
 
 
 def _weighted_residual(
-    aggregator: Aggregator, ratings: Ratings, labels: Labels, labeled: Mask, step: Step
+    aggregator: Aggregator,
+    ratings: Ratings,
+    labels: Labels,
+    labeled: Mask,
+    step: Step,
+    of_class: Instances | None = None,
 ) -> tuple[Ratings, Instances, Instances]:
     """Centred ratings, vᵢ (pᵢ - yᵢ) / Σ v and vᵢ pᵢ (1 - pᵢ) / Σ v; unlabelled instances have v = 0."""
     inputs = ratings - aggregator.centre[:, None]
     logits = aggregator.w @ inputs + aggregator.b
-    v = instance_weights(logits, labels, labeled, step)
+    v = instance_weights(logits, labels, labeled, step, of_class=of_class)
     total = v.sum()
     share = v / jnp.where(total > 0, total, 1)
     p = jax.nn.sigmoid(logits)

@@ -69,8 +69,8 @@ def solve_columns(
     whole = n - n % BLOCK
 
     def block(index: Array) -> Float[Array, "d block"]:
-        part = [lax.dynamic_slice_in_dim(a, index * BLOCK, BLOCK, axis=1) for a in (ratings, confidence)]
-        return _solve_block(fixed, *part, ridge)
+        r, c = (lax.dynamic_slice_in_dim(a, index * BLOCK, BLOCK, axis=1) for a in (ratings, confidence))
+        return _solve_block(fixed, r, c, ridge)
 
     blocks = lax.map(block, jnp.arange(whole // BLOCK))
     solved = jnp.moveaxis(blocks, 0, 1).reshape(-1, whole)

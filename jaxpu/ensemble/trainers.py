@@ -5,7 +5,7 @@ What alternating training does to the factors does not depend on the aggregator:
 factors are solved once for all of them (unless ``tolerance`` lets each setting stop by itself).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import optax
@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 from jaxpu.ensemble import als
 from jaxpu.ensemble.aggregate import PLAIN, Aggregator, Step, aggregate, start_aggregator, supervised_loss, update
 from jaxpu.ensemble.types import Confidence, Factors, Instances, Labels, Mask, Ratings
+from jaxpu.ensemble.weights import class_weights
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -217,13 +218,16 @@ def continue_aggregator(
         True
     """
     late = 2**30  # past every delay
-    return lax.fori_loop(
-        0, updates, lambda _, a: update(a, ratings, labels, labeled, step, late, newton=newton), aggregator
-    )
+    of_class = class_weights(labels, labeled, strength=step.class_weights)
+
+    def once(_: Array, a: Aggregator) -> Aggregator:
+        return update(a, ratings, labels, labeled, step, late, newton=newton, of_class=of_class)
+
+    return lax.fori_loop(0, updates, once, aggregator)
 
 
 def _move(
-    parameters: tuple[Factors, Aggregator], updates: tuple[Factors, Aggregator], step: Step, number: Array
+    parameters: tuple[Factors, Aggregator], updates: Any, step: Step, number: Array
 ) -> tuple[Factors, Aggregator]:
     (factors, aggregator), (by, of) = parameters, updates
     moving = jnp.where(number >= step.freeze, 1.0, 0.0)
