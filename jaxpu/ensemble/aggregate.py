@@ -33,7 +33,8 @@ class Step(NamedTuple):
         class_weights: strength s of the class weights: 0 none, 1 inverse class frequency.
         focal: focal exponent γ.
         freeze: iterations before the first update. bias_first: further iterations that update b alone.
-        initial_total: ω₀ of the start w = ω₀ / m. initial_bias: s₀ of the start b = s₀ logit(share of positives among the labelled).
+        initial_total: ω₀ of the start w = ω₀ / m.
+        initial_bias: s₀ of the start b = s₀ logit(share of positives among the labelled).
         centre: 1 takes the labelled instances' mean off the ratings at every update, 0 leaves them.
         newton: 1 takes lr times a damped Newton step, 0 a gradient step. damping: added to the Hessian's diagonal.
     """

@@ -50,6 +50,7 @@ def run(experiment: EnsembleExperiment, folder: Path, *, watch: Callable[[str], 
     """
     began, started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
     with results.locked(folder), jax.enable_x64(experiment.precision == "float64"):
+        (folder / "provenance.json").unlink(missing_ok=True)  # from here on the folder is unfinished
         results.write_text(folder / "config.yaml", dump(experiment))
         runs, paths = _all(experiment, watch, began)
         provenance = {
@@ -66,10 +67,37 @@ def run(experiment: EnsembleExperiment, folder: Path, *, watch: Callable[[str], 
             "compile_seconds": 0.0,
             "run_seconds": round(time.perf_counter() - began, 2),
         }
+        floats = [name for name, kind in runs.schema.items() if kind == pl.Float64]
+        runs = runs.with_columns(pl.col(floats).round_sig_figs(6))
         results.write_frame(folder / "runs.parquet", runs)
         results.write_frame(folder / "paths.csv", paths)
         results.write_provenance(folder, provenance)
     return Outcome(runs, paths, provenance)
+
+
+def read(folder: Path) -> Outcome:
+    """Read what :func:`run` recorded.
+
+    Raises:
+        ResultsError: a file is missing or damaged.
+    """
+    provenance = results.read_provenance(folder)
+    if provenance is None:
+        raise results.ResultsError(f"{folder} has no whole provenance.json; repeat its jaxpu run")
+    try:
+        runs = pl.read_parquet(folder / "runs.parquet")
+        text = (folder / "paths.csv").read_text(encoding="utf-8").strip()
+    except Exception as error:  # polars raises many kinds for a file that is not whole parquet
+        raise results.ResultsError(f"{folder} is unfinished or damaged ({error}); repeat its jaxpu run") from None
+    paths = pl.read_csv(folder / "paths.csv", infer_schema_length=None) if text else pl.DataFrame()
+    return Outcome(runs, paths, provenance)
+
+
+def finished(folder: Path, experiment: EnsembleExperiment) -> bool:
+    """Whether a folder holds just this experiment, complete."""
+    config = folder / "config.yaml"
+    same = config.exists() and config.read_text(encoding="utf-8") == dump(experiment)
+    return same and results.read_provenance(folder) is not None and (folder / "runs.parquet").exists()
 
 
 def _all(
@@ -84,9 +112,8 @@ def _all(
         runs.append(frame)
         paths += path
         where = f"{cells[0].method.trainer} {cells[0].label}".strip()
-        watch(
-            f"{number} of {len(groups)} groups: {where} and {len(cells) - 1} more ({time.perf_counter() - began:.0f} s)"
-        )
+        more = f"{len(cells) - 1} more ({time.perf_counter() - began:.0f} s)"
+        watch(f"{number} of {len(groups)} groups: {where} and {more}")
     return pl.concat(runs, how="diagonal"), pl.DataFrame(paths, infer_schema_length=None)
 
 

@@ -1,6 +1,7 @@
 """Runs that ended badly, continued with their factors held fixed until they heal: is it a collapse or a long way?"""
 
 import functools
+import itertools
 from typing import Any
 
 import jax
@@ -45,12 +46,12 @@ def continued(
     """
     times = checkpoints(cell.method.iterations, end)
     failing = np.flatnonzero((frame["verdict"] != "healthy").to_numpy())
-    first = np.where(frame["roc_auc"].to_numpy() >= _GOOD, times[0], 0)
-    ranked, healthy = first, np.where((frame["verdict"] == "healthy").to_numpy(), times[0], 0)
+    ranked = np.where(frame["roc_auc"].to_numpy() >= _GOOD, times[0], 0)
+    healthy = np.where((frame["verdict"] == "healthy").to_numpy(), times[0], 0)
     last = np.array(frame["verdict"].to_list(), dtype=object)
     state = jax.tree.map(lambda a: a[failing], trained.aggregator)
     seen: list[pl.DataFrame] = []
-    for before, now in zip(times, times[1:], strict=False):
+    for before, now in itertools.pairwise(times):
         if not failing.size:
             break
         state = _go_on(cell)(state, *_of(problem, trained, failing), now - before)
@@ -58,20 +59,16 @@ def continued(
         verdicts = collapse.epoch_verdicts(looked)
         ranked[failing] = np.where((ranked[failing] == 0) & (looked["oracle_auc"] >= _GOOD), now, ranked[failing])
         done = verdicts == "healthy"
-        healthy[failing[done]], last[failing] = now, verdicts
+        first = done & (healthy[failing] == 0)
+        healthy[failing[first]], last[failing] = now, verdicts
         seen.append(_seen(failing, now, state, looked))
-        # a program for every number of runs would compile for ever: finished runs leave in batches only
-        keep = ~done if _worth_leaving(done) else np.ones(done.size, bool)
-        keep &= healthy[failing] == 0 if _worth_leaving(healthy[failing] > 0) else True
-        failing, state = failing[keep], jax.tree.map(lambda a, keep=keep: a[keep], state)
+        gone = healthy[failing] > 0
+        if gone.mean() >= 0.5:  # every number of runs is a program to compile: they leave in batches
+            failing, state = failing[~gone], jax.tree.map(lambda a, keep=~gone: a[keep], state)
     return _with_times(frame, ranked, healthy, last), _paths(cell, seen)
 
 
 _GOOD = collapse.Thresholds().good_auc
-
-
-def _worth_leaving(done: np.ndarray) -> bool:
-    return bool(done.all()) or done.mean() >= 0.5
 
 
 @functools.cache
