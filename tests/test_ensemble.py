@@ -230,7 +230,7 @@ def test_what_cannot_be_solved_is_an_error():
         ensemble.solve_columns(jnp.ones((2, 2)), ones.T, ones.T, ridge=0.1)
     with pytest.raises(ValueError, match="confidence is 'sure', expected one of uniform"):
         ensemble.confidence("sure", ones, jnp.zeros(3), jnp.zeros(3))
-    with pytest.raises(ValueError, match="at least 2"):
+    with pytest.raises(ValueError, match="at least 4"):
         ensemble.synthetic_ratings(jax.random.key(0), n=1, m=3, rate=0.5)
 
 
@@ -320,8 +320,9 @@ def test_synthetic_ratings_are_what_is_said(rate):
 
 
 def test_synthetic_classes_are_both_there():
-    for rate in (0.0, 1.0):
-        assert 0 < int(ensemble.synthetic_ratings(jax.random.key(0), n=30, m=2, rate=rate).labels.sum()) < 30
+    for rate, positives in ((0.0, 2), (1.0, 28)):
+        drawn = ensemble.synthetic_ratings(jax.random.key(0), n=30, m=2, rate=rate)
+        assert int(drawn.labels.sum()) == positives
 
 
 # --- baselines

@@ -8,6 +8,7 @@ Source: Hu, Koren and Volinsky, "Collaborative filtering for implicit feedback d
 """
 
 import jax
+import numpy as np
 from jax import Array, lax
 from jax import numpy as jnp
 from jaxtyping import Float
@@ -15,8 +16,11 @@ from jaxtyping import Float
 from jaxpu.ensemble.types import Confidence, Factors, Ratings
 from jaxpu.types import Scalar, ScalarLike
 
-BLOCK = 512
+BLOCK = 256
 """Columns solved at a time: their d x d systems stay in the cache of a core."""
+
+UNROLLED = 20
+"""Dimensions up to which systems are eliminated together; beyond, a program would take long to compile."""
 
 LONG = 4096
 """Terms of the normal equations summed at a time."""
@@ -139,35 +143,56 @@ def _solve_block(
 ) -> Float[Array, "d b"]:
     d, k = fixed.shape
     if k < d:
-        root = jnp.sqrt(confidence).T
-        gram = root[:, :, None] * (fixed.T @ fixed)[None] * root[:, None, :]
-        return fixed @ (root * _solve_spd(gram, root * ratings.T, ridge)).T
-    return _solve_spd(_normal_matrices(fixed, confidence), (fixed @ (confidence * ratings)).T, ridge).T
+        root = jnp.sqrt(confidence)
+        gram = root[:, None, :] * (fixed.T @ fixed)[:, :, None] * root[None, :, :]
+        return fixed @ (root * _solve_spd(gram, root * ratings, ridge))
+    return _solve_spd(_normal_matrices(fixed, confidence), fixed @ (confidence * ratings), ridge)
 
 
-def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]) -> Float[Array, "b d d"]:
+def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]) -> Float[Array, "d d b"]:
     """F Cᵢ Fᵀ for every column, as one matrix product with the outer products of F's columns."""
     d, k = fixed.shape
+    rows, columns = np.tril_indices(d)  # they are symmetric: half of the products will do
 
-    def product(f: Float[Array, "d p"], c: Float[Array, "p b"]) -> Float[Array, "b d2"]:
-        return c.T @ (f[:, None, :] * f[None, :, :]).reshape(d * d, -1).T
+    def product(f: Float[Array, "d p"], c: Float[Array, "p b"]) -> Float[Array, "pairs b"]:
+        return (f[rows] * f[columns]) @ c
 
-    if k <= LONG:
-        return product(fixed, confidence).reshape(-1, d, d)
-    whole = k - k % LONG  # the outer products of all k columns at once would take d² k numbers
+    half = product(fixed[:, : k % LONG or k], confidence[: k % LONG or k])
 
-    def add(index: Array, total: Float[Array, "b d2"]) -> Float[Array, "b d2"]:
-        f = lax.dynamic_slice_in_dim(fixed, index * LONG, LONG, axis=1)
-        return total + product(f, lax.dynamic_slice_in_dim(confidence, index * LONG, LONG, axis=0))
+    def add(index: Array, total: Float[Array, "pairs b"]) -> Float[Array, "pairs b"]:
+        at = (k % LONG or k) + index * LONG
+        f = lax.dynamic_slice_in_dim(fixed, at, LONG, axis=1)
+        return total + product(f, lax.dynamic_slice_in_dim(confidence, at, LONG, axis=0))
 
-    total = lax.fori_loop(0, whole // LONG, add, product(fixed[:, whole:], confidence[whole:]))
-    return total.reshape(-1, d, d)
+    if k > LONG:  # the outer products of all k columns at once would take d² k numbers
+        half = lax.fori_loop(0, (k - (k % LONG or k)) // LONG, add, half)
+    place = np.zeros((d, d), int)
+    place[rows, columns] = place[columns, rows] = np.arange(rows.size)
+    return half[place]
 
 
-def _solve_spd(matrices: Float[Array, "b d d"], right: Float[Array, "b d"], ridge: ScalarLike) -> Float[Array, "b d"]:
-    eye = jnp.eye(right.shape[1], dtype=right.dtype)
-    lower = jnp.linalg.cholesky(matrices + ridge * eye[None], symmetrize_input=False)
-    return jax.scipy.linalg.cho_solve((lower, True), right[..., None])[..., 0]
+def _solve_spd(matrices: Float[Array, "d d b"], right: Float[Array, "d b"], ridge: ScalarLike) -> Float[Array, "d b"]:
+    """(A + λ I)⁻¹ r for many small systems, their number the last axis.
+
+    Small ones are eliminated all at once: no pivots are needed in a positive definite matrix, and every step is one
+    vector operation over the systems, where LAPACK would be called for each.
+    """
+    d = right.shape[0]
+    matrices = matrices + (ridge * jnp.eye(d, dtype=right.dtype))[:, :, None]
+    if d > UNROLLED:
+        lower = jnp.linalg.cholesky(jnp.moveaxis(matrices, 2, 0), symmetrize_input=False)
+        return jax.scipy.linalg.cho_solve((lower, True), right.T[..., None])[..., 0].T
+    left = jnp.concatenate([matrices, right[:, None, :]], axis=1)
+    pivots = []
+    for _ in range(d):
+        pivot = left[0, 1:] / left[0, :1]
+        pivots.append(pivot)
+        left = left[1:, 1:] - left[1:, :1] * pivot[None]
+    solved: list[Array] = []
+    for pivot in reversed(pivots):
+        known = sum((c * x for c, x in zip(pivot[:-1], solved, strict=True)), jnp.zeros_like(pivot[-1]))
+        solved.insert(0, pivot[-1] - known)
+    return jnp.stack(solved)
 
 
 def _check(fixed: Array, ratings: Array, confidence: Array, ridge: ScalarLike) -> None:

@@ -41,18 +41,19 @@ def synthetic_ratings(key: Array, *, n: int, m: int, rate: ScalarLike, quality: 
         dtype: of the ratings; jax's default floating type if None.
 
     Returns:
-        The draw; at least one instance of each class is there (the first two, where chance gave none).
+        The draw; at least two instances of each class are there (the first or last two, where chance gave fewer), so
+        that one can be known and one be tested on.
 
     Raises:
-        ValueError: n < 2, where the classes cannot both be there.
+        ValueError: n < 4, where two of each class cannot be there.
 
     Example:
         >>> drawn = synthetic_ratings(jax.random.key(0), n=1000, m=12, rate=0.1)
         >>> drawn.ratings.shape, 70 < int(drawn.labels.sum()) < 130
         ((12, 1000), True)
     """
-    if n < 2:
-        raise ValueError(f"n is {n}, expected at least 2: one instance of each class")
+    if n < 4:
+        raise ValueError(f"n is {n}, expected at least 4: two instances of each class")
     keys = iter(jax.random.split(key, 9))
     labels = _labels(next(keys), n, rate)
     group = jax.random.randint(next(keys), (n,), 0, SUBGROUPS)
@@ -71,8 +72,8 @@ def synthetic_ratings(key: Array, *, n: int, m: int, rate: ScalarLike, quality: 
 
 def _labels(key: Array, n: int, rate: ScalarLike) -> Int[Array, " n"]:
     labels = jax.random.bernoulli(key, rate, (n,)).astype(int)
-    labels = labels.at[0].set(jnp.where(labels.sum() == 0, 1, labels[0]))
-    return labels.at[1].set(jnp.where(labels.sum() == n, 0, labels[1]))
+    labels = labels.at[:2].set(jnp.where(labels.sum() < 2, 1, labels[:2]))
+    return labels.at[-2:].set(jnp.where(labels.sum() > n - 2, 0, labels[-2:]))
 
 
 def _offsets(m: int, key: Array) -> Float[Array, " m"]:
