@@ -70,10 +70,13 @@ def by_method(summary: pl.DataFrame) -> Figure:
     """Draw the share upside down, PR-AUC and Brier score: a row a method, a colour a cell.
 
     Raises:
-        NothingToShow: there are more than eight cells.
+        NothingToShow: there are more than eight cells, or :func:`over_setting` shows the same.
     """
     methods = summary["method"].unique(maintain_order=True).to_list()
     cells = summary["cell"].unique(maintain_order=True).to_list()
+    [*axes] = axes_of(summary).values()
+    if len(axes) == 1 and len(methods) <= len(COLOURS) and _numeric(*axes):
+        raise NothingToShow("Shown over the setting that varies.")
     if len(cells) > len(COLOURS):
         raise NothingToShow("More cells than can be told apart; the table has them all.")
     with rc_context(STYLE):

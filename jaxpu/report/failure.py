@@ -105,7 +105,7 @@ def _part(results: Path, configs: Path, part: Part) -> str:
         f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds, {minutes:.0f} min "
         f"on {provenance['device']}, commit `{provenance['commit'][:9]}`."
     )
-    told = _head(configs / f"{part.experiment}.yaml")
+    told = head_of(configs / f"{part.experiment}.yaml")
     blocks = [
         f"## {part.heading}",
         told,
@@ -117,7 +117,7 @@ def _part(results: Path, configs: Path, part: Part) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _head(path: Path) -> str:
+def head_of(path: Path) -> str:
     """Claim and test from the comment at the head of a configuration."""
     comment = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     text = " ".join(comment)
