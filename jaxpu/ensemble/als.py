@@ -16,13 +16,13 @@ from jaxtyping import Float
 from jaxpu.ensemble.types import Confidence, Factors, Ratings
 from jaxpu.types import Scalar, ScalarLike
 
-BLOCK = 256
+BLOCK = 512
 """Columns solved at a time: their d x d systems stay in the cache of a core."""
 
-UNROLLED = 20
+UNROLLED = 10
 """Dimensions up to which systems are eliminated together; beyond, a program would take long to compile."""
 
-LONG = 4096
+LONG = 512
 """Terms of the normal equations summed at a time."""
 
 

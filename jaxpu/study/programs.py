@@ -50,11 +50,11 @@ class Traced(NamedTuple):
     """The settings of one method that are an axis of a program."""
 
     step: Step
-    rho: float
-    stop_at: int
+    rho: Any
+    stop_at: Any
 
 
-def seed_key(seed: int, purpose: int) -> Array:
+def seed_key(seed: Array | int, purpose: int) -> Array:
     """The key of a seed for one purpose, whatever else runs beside it."""
     return jax.random.fold_in(jax.random.fold_in(jax.random.key(0), seed), purpose)
 
@@ -85,7 +85,7 @@ def draw_synthetic(n: int, m: int) -> Any:
     """Program: seeds' problems at a traced rate, quality and labelled share."""
 
     def draw(seed: Array, rate: Array, quality: Array, share: Array) -> Problem:
-        keys = [seed_key(seed, purpose) for purpose in (START, LABELED)]  # pyright: ignore[reportArgumentType]
+        keys = [seed_key(seed, purpose) for purpose in (START, LABELED)]
         drawn = ensemble.synthetic_ratings(keys[0], n=n, m=m, rate=rate, quality=quality)
         return Problem(drawn.ratings, drawn.labels, draw_labeled(keys[1], drawn.labels, share))
 
@@ -99,7 +99,7 @@ def train(static: Static) -> Any:
     def one_seed(seed: Array, problem: Problem, settings: Traced, ridge: Array, alpha: Array, scale: Array) -> Trained:
         r, y, known = problem
         c = ensemble.confidence(static.confidence, r, y, known, alpha=alpha)
-        factors = als.start_factors(seed_key(seed, FACTORS), r.shape, static.dim, dtype=r.dtype)  # pyright: ignore[reportArgumentType]
+        factors = als.start_factors(seed_key(seed, FACTORS), r.shape, static.dim, dtype=r.dtype)
         factors = jax.tree.map(lambda f: f * (scale / 0.01), factors)
 
         def one_setting(setting: Traced) -> Trained:
