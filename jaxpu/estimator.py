@@ -100,8 +100,9 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         m, n = ratings.shape
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         with jax.enable_x64(True):
-            fit = self._trained(*self._padded(ratings, labels, known), m, seed)
-            self.factors_ = ensemble.Factors(np.asarray(fit.factors.x)[:, :m], np.asarray(fit.factors.y)[:, :n])
+            r, c, y, known_ = self._padded(ratings, labels, known)
+            fit = self._trained(r, c, y, known_, m, seed)
+            self.factors_ = jax.device_get(ensemble.Factors(fit.factors.x[:, :m], fit.factors.y[:, :n]))
             self.aggregator_ = jax.tree.map(lambda a: np.asarray(a)[:m] if a.ndim else float(a), fit.aggregator)
             # host arrays: pickled ones of a device would come back in float32
             self._fit, self._training = jax.device_get(fit), (ratings, labels, known)
@@ -144,7 +145,8 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: labels, with NaN where one is missing")
-        y = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite="allow-nan", input_name="y")
+        options: dict[str, Any] = {"dtype": None, "ensure_all_finite": "allow-nan", "input_name": "y"}
+        y = check_array(y, ensure_2d=False, **options)
         if y.ndim == 2 and y.shape[1] == 1:
             warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, 2)
             y = y.ravel()

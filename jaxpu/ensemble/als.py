@@ -26,7 +26,7 @@ LONG = 512
 """Terms of the normal equations summed at a time."""
 
 
-def start_factors(key: Array, shape: tuple[int, int], dim: int, *, scale: float = 0.01, dtype=None) -> Factors:
+def start_factors(key: Array, shape: tuple[int, ...], dim: int, *, scale: float = 0.01, dtype=None) -> Factors:
     """Draw factors from N(0, scale²).
 
     Args:

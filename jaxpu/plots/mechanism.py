@@ -1,7 +1,7 @@
 """How an aggregator turns upside down, drawn from :mod:`jaxpu.ensemble.flow` and one synthetic problem."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,12 +19,12 @@ class Path(NamedTuple):
     """An aggregator's course: updates made, Σ w, b, mean p and separation, with what the flow says of the first two."""
 
     updates: np.ndarray
-    total: np.ndarray
-    bias: np.ndarray
-    mean_p: np.ndarray
-    separation: np.ndarray
-    early: np.ndarray
-    late: np.ndarray
+    total: Any
+    bias: Any
+    mean_p: Any
+    separation: Any
+    early: Any
+    late: Any
     level: float
     rate: float
 
@@ -38,12 +38,12 @@ def aggregator_path() -> Figure:
     path = one_path()
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 3.1))
-        panels = figure.subplots(1, 3)
+        panels, lines = figure.subplots(1, 3), []
         columns = (("Σ w", path.total, 0), ("b", path.bias, 1))
         for axis, (name, measured, k) in zip(panels, columns, strict=False):
-            [run] = axis.plot(path.updates, measured, color=INK, linewidth=2)
-            [early] = axis.plot(path.updates, path.early[:, k], "--", color=RED, linewidth=1.3)
-            [late] = axis.plot(path.updates, path.late[:, k], "--", color=BLUE, linewidth=1.3)
+            lines = axis.plot(path.updates, measured, color=INK, linewidth=2)
+            lines += axis.plot(path.updates, path.early[:, k], "--", color=RED, linewidth=1.3)
+            lines += axis.plot(path.updates, path.late[:, k], "--", color=BLUE, linewidth=1.3)
             axis.set(title=name, xscale="log", xlabel="updates")
             axis.set_ylim(measured.min() * 1.25 - 0.4, max(measured.max() * 1.25, 1.2))
             axis.axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
@@ -53,7 +53,7 @@ def aggregator_path() -> Figure:
         panels[2].axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
         panels[2].set(title="mean p; class separation (green)", ylim=(-0.7, 1.2))
         panels[2].set(xscale="log", xlabel="updates")
-        names = {"run": run, "linear flow at p = ½": early, "linear flow at p = π": late}
+        names = dict(zip(("run", "linear flow at p = ½", "linear flow at p = π"), lines, strict=True))
         statement = "Two time scales: the base rate within hundreds of updates, the classes after thousands"
         headline(figure, statement, names)
     return figure

@@ -58,7 +58,7 @@ def classifiers(config: RatingsConfig, seed: int) -> tuple[np.ndarray, np.ndarra
         warnings.simplefilter("ignore", ConvergenceWarning)  # the network stops after a fixed number of passes
         for u, model in enumerate(_models(seed)):
             out = cross_val_predict(clone(model), x[labeled], y[labeled], cv=folds, method="predict_proba")
-            ratings[u, labeled] = out[:, 1]
+            ratings[u, labeled] = np.asarray(out)[:, 1]
             ratings[u, ~labeled] = model.fit(x[labeled], y[labeled]).predict_proba(x[~labeled])[:, 1]
     return ratings, y, labeled
 
