@@ -53,7 +53,7 @@ def aggregator_path() -> Figure:
         panels[2].axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
         panels[2].set(title="mean p; class separation (green)", ylim=(-0.7, 1.2))
         panels[2].set(xscale="log", xlabel="updates")
-        names = dict(zip(("run", "linear flow at p = ½", "linear flow at p = π"), lines, strict=True))
+        names: dict[str, Any] = dict(zip(("run", "linear flow at p = ½", "linear flow at p = π"), lines, strict=True))
         statement = "Two time scales: the base rate within hundreds of updates, the classes after thousands"
         headline(figure, statement, names)
     return figure
