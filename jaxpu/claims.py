@@ -63,11 +63,15 @@ def judge(claims: Sequence[Claim], selected: pl.DataFrame, experiment: Experimen
     Raises:
         ConfigError: a claim names runs or a metric that there are none of.
     """
-    effects = [measure(claim, selected, experiment.selection.default) for claim in claims]
+    return judge_by(claims, selected, experiment.selection.default)
+
+
+def judge_by(claims: Sequence[Claim], selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:
+    """Judge claims about a frame of whatever kind of experiment; as :func:`judge`, the default rule by its name."""
+    effects = [measure(claim, selected, default_rule) for claim in claims]
     adjusted = stats.holm([effect.p_value for effect in effects])
     rows = [
-        _row(claim, effect, float(p), experiment.selection.default)
-        for claim, effect, p in zip(claims, effects, adjusted, strict=True)
+        _row(claim, effect, float(p), default_rule) for claim, effect, p in zip(claims, effects, adjusted, strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA)
 
@@ -136,8 +140,8 @@ def _shares(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seeds"],
         result = stats.paired_shares(of, minus, bound)
         return Effect(result.difference, result.interval, result.p_value, result.n)
     # shares of shares are no longer mostly ties, but far from symmetric: a test of their mean, not of their ranks
-    test = scipy_stats.ttest_1samp(of - minus, bound)
-    return Effect(float((of - minus).mean()), stats.mean_interval(of - minus), float(test.pvalue), of.size)
+    p_value = float(np.asarray(scipy_stats.ttest_1samp(of - minus, bound))[1])
+    return Effect(float((of - minus).mean()), stats.mean_interval(of - minus), p_value, of.size)
 
 
 def _difference(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seeds"], bound: float) -> Effect:

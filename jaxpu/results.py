@@ -305,6 +305,23 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Any], pl.DataFr
     return config, provenance, frame
 
 
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a configuration that :func:`read_folder` or ``jaxpu run`` left; {} where there is none.
+
+    Raises:
+        ResultsError: it is damaged.
+    """
+    import yaml
+
+    try:
+        raw = yaml.safe_load(path.read_bytes()) if path.exists() else {}
+    except yaml.YAMLError:
+        raw = None
+    if not isinstance(raw, dict):
+        raise ResultsError(f"{path.parent}: {path.name} is damaged; repeat its jaxpu run")
+    return raw
+
+
 def read_provenance(folder: Path) -> dict[str, Any] | None:
     """What :func:`write_provenance` wrote, or None if it is missing or damaged."""
     try:

@@ -2,6 +2,7 @@
 
 python scripts/reproduce.py failure_analysis             # every experiment, then results/failure_analysis/
 python scripts/reproduce.py failure_analysis --report    # the report alone, from the results that are there
+python scripts/reproduce.py cf_ensemble                  # the same for ensembles
 """
 
 import argparse
@@ -10,24 +11,34 @@ import sys
 import time
 from pathlib import Path
 
-from jaxpu.report.failure import PARTS, write_failure_analysis
+from jaxpu.report import cf_ensemble, failure
 
 ROOT = Path(__file__).parents[1]
+
+REPORTS = {
+    "failure_analysis": ([part.experiment for part in failure.PARTS], failure.write_failure_analysis),
+    # the networks of cf_base are the base classifiers of cf_pu_sweep
+    "cf_ensemble": (["cf_base", *(part.experiment for part in cf_ensemble.PARTS)], cf_ensemble.write_cf_ensemble),
+}
+"""The experiments of each report, and what writes it."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", choices=["failure_analysis"])
+    parser.add_argument("report", choices=list(REPORTS))
     parser.add_argument("--report", dest="only_report", action="store_true", help="run no experiment")
     arguments = parser.parse_args()
     began = time.monotonic()
-    for part in () if arguments.only_report else PARTS:
-        print(f"\n=== {part.experiment} ({time.monotonic() - began:.0f} s)", flush=True)
-        command = [sys.executable, "-m", "jaxpu", "run", f"configs/{part.experiment}.yaml"]
+    experiments, write = REPORTS[arguments.report]
+    for experiment in () if arguments.only_report else experiments:
+        print(f"\n=== {experiment} ({time.monotonic() - began:.0f} s)", flush=True)
+        command = [sys.executable, "-m", "jaxpu", "run", f"configs/{experiment}.yaml"]
         done = subprocess.run(command, cwd=ROOT)
         if done.returncode:
             sys.exit(done.returncode)
-    print(f"page: {write_failure_analysis(ROOT / 'results', ROOT / 'configs')}")
+    if arguments.report == "cf_ensemble":
+        subprocess.run([sys.executable, "scripts/reference_ensemble.py"], cwd=ROOT, check=True)
+    print(f"page: {write(ROOT / 'results', ROOT / 'configs')}")
 
 
 if __name__ == "__main__":

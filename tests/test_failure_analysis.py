@@ -34,7 +34,7 @@ def test_every_part_has_its_configuration_and_it_can_be_judged():
         config.check_claims(experiment)
         assert experiment.claims, part.experiment
         assert experiment.seeds >= 30, "every verdict stands on at least 30 seeds"
-        assert failure._head(ROOT / "configs" / f"{part.experiment}.yaml"), "claim and test stand in its head"
+        assert failure.head_of(ROOT / "configs" / f"{part.experiment}.yaml"), "claim and test stand in its head"
 
 
 def test_the_analysis_says_what_the_folders_say(results):

@@ -4,21 +4,24 @@ No jax is imported here, so that the command line answers at once. Unknown keys,
 types are errors that name the path, what was expected and the choices.
 """
 
-from jaxpu.config.cells import Cell, check_claims, expand
-from jaxpu.config.claim import Claim, Which
-from jaxpu.config.errors import ConfigError
-from jaxpu.config.read import digest, dump, load, parse, put, to_dict
+from jaxpu.config.cells import Cell, check_claims, check_names, expand
+from jaxpu.config.claim import STRICT, Claim, Which
+from jaxpu.config.errors import ConfigError, unknown
+from jaxpu.config.read import digest, dump, load, parse, put, read, to_dict, validate
 from jaxpu.config.schema import (
     DataConfig,
     Experiment,
     ModelConfig,
     PlacementConfig,
+    PositiveInt,
     SelectionConfig,
+    Share,
     TrainingConfig,
     named_method,
 )
 
 __all__ = [
+    "STRICT",
     "Cell",
     "Claim",
     "ConfigError",
@@ -26,10 +29,13 @@ __all__ = [
     "Experiment",
     "ModelConfig",
     "PlacementConfig",
+    "PositiveInt",
     "SelectionConfig",
+    "Share",
     "TrainingConfig",
     "Which",
     "check_claims",
+    "check_names",
     "digest",
     "dump",
     "expand",
@@ -37,5 +43,8 @@ __all__ = [
     "named_method",
     "parse",
     "put",
+    "read",
     "to_dict",
+    "unknown",
+    "validate",
 ]

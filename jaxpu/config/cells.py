@@ -1,11 +1,12 @@
 """From an experiment to its cells, one method at one grid point each, and whether its claims speak of them."""
 
 import itertools
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.claim import STRICT
+from jaxpu.config.claim import STRICT, Claim
 from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.read import parse, put, to_dict
 from jaxpu.config.schema import DataConfig, Experiment, ModelConfig, SelectionConfig, TrainingConfig, named_method
@@ -51,7 +52,16 @@ def check_claims(experiment: Experiment) -> None:
         "selection": set(experiment.selection.rules),
         "cell": {piece for c in cells for piece in c.label.split()},
     }
-    for claim in experiment.claims:
+    check_names(experiment.claims, has)
+
+
+def check_names(claims: Sequence[Claim], has: Mapping[str, Collection[str]]) -> None:
+    """Whether what claims name is there: ``method``, ``dataset``, ``selection`` and the pieces of a ``cell``.
+
+    Raises:
+        ConfigError: naming the claim, what it asks for, and the choices.
+    """
+    for claim in claims:
         for which in (claim.of, claim.minus) if claim.minus else (claim.of,):
             wanted = {"method": which.method, "dataset": which.dataset, "selection": which.selection}
             asked = [(kind, name) for kind, name in wanted.items() if name is not None]

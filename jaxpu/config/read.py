@@ -4,7 +4,7 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import TypeAdapter, ValidationError
@@ -12,12 +12,23 @@ from pydantic import TypeAdapter, ValidationError
 from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.schema import Experiment, as_dict
 
+Kind = TypeVar("Kind")
+
 
 def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experiment:
     """Read an experiment from YAML; ``overrides`` maps dotted paths to values.
 
     Raises:
         ConfigError: with the file, the path inside it, what was expected, what came.
+    """
+    return parse(read(path, overrides), where=str(path))
+
+
+def read(path: str | Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Read a configuration of whatever kind as a plain mapping, named after its file unless it has a name.
+
+    Raises:
+        ConfigError: there is no such file, it is not YAML or no mapping, or an override does not fit.
     """
     path = Path(path)
     if not path.is_file():
@@ -31,7 +42,7 @@ def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experimen
     raw.setdefault("name", path.stem)
     for dotted, value in (overrides or {}).items():
         put(raw, dotted, value)
-    return parse(raw, where=str(path))
+    return raw
 
 
 def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
@@ -43,25 +54,33 @@ def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
     >>> parse({"training": {"lr": "1e-4"}}).training.lr
     0.0001
     """
+    return validate(Experiment, raw, where)
+
+
+def validate(kind: type[Kind], raw: dict[str, Any], where: str = "configuration") -> Kind:
+    """Validate a plain mapping into a configuration dataclass of any kind.
+
+    Raises:
+        ConfigError: naming the path, what was expected and what came.
+    """
     try:
-        return TypeAdapter(Experiment).validate_python(raw)
+        return TypeAdapter(kind).validate_python(raw)
     except ValidationError as error:
-        lines = [_explain(e) for e in error.errors(include_url=False)]
+        lines = [_explain(e, kind) for e in error.errors(include_url=False)]
         raise ConfigError("\n".join(f"{where}: {line}" for line in lines)) from None
 
 
-def _explain(error: Any) -> str:
+def _explain(error: Any, kind: type) -> str:
     path = ".".join(str(p) for p in error["loc"]) or "the whole"
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         *parents, key = error["loc"]
-        return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents))])}"
+        return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents, kind))])}"
     return f"{path}: {message}, got {error['input']!r}"
 
 
-def _group_at(path: list[str | int]) -> Any:
+def _group_at(path: list[str | int], group: Any) -> Any:
     """The dataclass that stands at a path of settings: ``["claims", 0, "of"]`` is a :class:`Which`."""
-    group: Any = Experiment
     for step in path:
         kind = (
             get_args(group)[0] if isinstance(step, int) else {f.name: f.type for f in dataclasses.fields(group)}[step]
@@ -72,7 +91,11 @@ def _group_at(path: list[str | int]) -> Any:
 
 
 def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set the value at a dotted path of nested mappings."""
+    """Set the value at a dotted path of a plain mapping.
+
+    Raises:
+        ConfigError: something on the way is not a mapping.
+    """
     *parents, last = dotted.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -81,12 +104,12 @@ def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
     tree[last] = value
 
 
-def to_dict(experiment: Experiment) -> dict[str, Any]:
+def to_dict(experiment: Any) -> dict[str, Any]:
     """The experiment as plain data, everything resolved; ``parse(to_dict(e)) == e``."""
     return as_dict(experiment)
 
 
-def dump(experiment: Experiment) -> str:
+def dump(experiment: Any) -> str:
     """The resolved experiment as YAML."""
     return yaml.safe_dump(to_dict(experiment), sort_keys=False, allow_unicode=True, width=100)
 

@@ -66,7 +66,7 @@ def headline(figure: Figure, statement: str, legend: Mapping[str, Artist] | None
     The figure grows by that much. The layout engine would print one over the other: they are placed here.
     """
     lines = textwrap.wrap(statement, 92)
-    band = 0.14 + 0.2 * len(lines) + (0.3 if legend else 0)
+    band = 0.14 + 0.2 * len(lines) + (0.3 + 0.2 * ((len(legend) - 1) // 4) if legend else 0)
     height = figure.get_figheight() + band
     figure.set_figheight(height)
     figure.set_layout_engine("constrained", rect=(0, 0, 1, 1 - band / height))

@@ -3,22 +3,20 @@
 One Markdown text is the source; the page is the same text, with its figures inside.
 """
 
-import base64
 import json
 import re
 from collections.abc import Callable, Sequence
-from html import escape
 from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 import yaml
-from markdown_it import MarkdownIt
 from matplotlib.figure import Figure
 
 from jaxpu.plots import render, theory
 from jaxpu.report.claims import claim_lines, claims_table, rule_lines, rules_markdown
+from jaxpu.report.markdown import markdown_page
 from jaxpu.report.tables import plain
 from jaxpu.results import ResultsError, atomic_write, write_text
 
@@ -62,7 +60,7 @@ def write_failure_analysis(results: Path, configs: Path) -> Path:
     sections += [_practice(results), _elsewhere(missing)]
     text = "\n\n".join(s for s in sections if s) + "\n"
     write_text(folder / "report.md", text)
-    write_text(folder / "report.html", _page(text, folder))
+    write_text(folder / "report.html", markdown_page(text, folder))
     return folder / "report.html"
 
 
@@ -107,7 +105,7 @@ def _part(results: Path, configs: Path, part: Part) -> str:
         f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds, {minutes:.0f} min "
         f"on {provenance['device']}, commit `{provenance['commit'][:9]}`."
     )
-    told = _head(configs / f"{part.experiment}.yaml")
+    told = head_of(configs / f"{part.experiment}.yaml")
     blocks = [
         f"## {part.heading}",
         told,
@@ -119,7 +117,7 @@ def _part(results: Path, configs: Path, part: Part) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def _head(path: Path) -> str:
+def head_of(path: Path) -> str:
     """Claim and test from the comment at the head of a configuration."""
     comment = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     text = " ".join(comment)
@@ -190,27 +188,4 @@ def _elsewhere(missing: Sequence[str]) -> str:
         "## What is not here\n\n"
         "The headline failures of seeds 003 (a transient stopped early, inverted) and 001 (the high filter, "
         f"self-reinforcing) join when ensembles and valuation are there.{absent}"
-    )
-
-
-def _page(text: str, folder: Path) -> str:
-    """The Markdown as one self-contained page."""
-    body = MarkdownIt("commonmark").enable("table").render(text)
-
-    def inline(match: re.Match[str]) -> str:
-        path = (folder / match[1]).resolve()
-        kind = "svg+xml" if path.suffix == ".svg" else "png"
-        return f'src="data:image/{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"'
-
-    body = re.sub(r'src="([^"]+)"', inline, body)
-    body = re.sub(r"<p>(<img [^>]*>)</p>", r"<figure>\1</figure>", body)
-    for verdict in ("supported", "not supported", "refuted"):
-        look = "verdict healthy" if verdict == "supported" else "verdict"
-        body = body.replace(f"<strong>{verdict}</strong>", f'<span class="{look}">{verdict}</span>')
-    style = resources.files("jaxpu.report").joinpath("page.css").read_text(encoding="utf-8")
-    title = escape(text.splitlines()[0].removeprefix("# "))
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )

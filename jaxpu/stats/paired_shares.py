@@ -74,8 +74,10 @@ def paired_shares(a: ArrayLike, b: ArrayLike, margin: float = 0.0, level: float 
         return abs(_score(more, less, n, delta)) - quantile
 
     edge = 1 - 1e-9
-    low = optimize.brentq(beyond, -edge, found) if beyond(-edge) > 0 > beyond(found) else -1.0
-    high = optimize.brentq(beyond, found, edge) if beyond(edge) > 0 > beyond(found) else 1.0
+    low, high = (
+        optimize.root_scalar(beyond, bracket=sorted((end, found))).root if beyond(end) > 0 else math.copysign(1, end)
+        for end in (-edge, edge)
+    )
     p_value = float(2 * scipy_stats.norm.sf(abs(_score(more, less, n, margin))))
     return ShareDifference(found, Interval(float(low), float(high)), p_value, n)
 

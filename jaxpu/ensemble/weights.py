@@ -1,0 +1,55 @@
+"""Weights of the labelled instances in the supervised part: inverse class frequency, and focal."""
+
+import jax
+from jax import numpy as jnp
+
+from jaxpu.ensemble.types import Instances, Labels, Mask
+from jaxpu.types import ScalarLike
+
+
+def class_weights(labels: Labels, labeled: Mask, *, strength: ScalarLike = 1.0) -> Instances:
+    """Inverse class frequency, vᵢ = (n / (2 n_class(i)))^s on labelled instances and 0 elsewhere.
+
+    With s = 1 both classes have the same total weight n / 2; s = 0 weighs all alike, s between them less, s above
+    1 overdoes it. Where only one class is labelled every weight is 1.
+
+    Args:
+        labels: y, shape (n,), 1 = positive; not read where ``labeled`` is 0.
+        labeled: 1 = the label is known, shape (n,).
+        strength: s; may be traced.
+
+    Returns:
+        The weights, shape (n,).
+
+    Source: King and Zeng, "Logistic regression in rare events data", Political Analysis 9, 2001.
+
+    Example:
+        >>> import numpy as np
+        >>> print(np.array(class_weights(jnp.array([1.0, 0.0, 0.0, 0.0, 0.0]), jnp.array([1, 1, 1, 1, 0]))).round(3))
+        [2.    0.667 0.667 0.667 0.   ]
+    """
+    known = jnp.asarray(labeled) > 0
+    positive = known & (labels > 0)
+    n, n_positive = known.sum(), positive.sum()
+    n_negative = n - n_positive
+    of_class = jnp.where(positive, n_positive, n_negative)
+    ratio = jnp.where((n_positive > 0) & (n_negative > 0), n / (2 * jnp.maximum(of_class, 1)), 1.0)
+    return jnp.where(known, ratio**strength, 0.0)
+
+
+def focal_weights(logits: Instances, labels: Labels, *, exponent: ScalarLike) -> Instances:
+    """Focal factor (1 - p_t)^γ, with p_t = p where y = 1 and 1 - p where y = 0: hard instances count more.
+
+    It multiplies weights and is not differentiated, so that the gradient stays (p - y) times a weight.
+
+    Args:
+        logits: z, shape (n,). labels: y, shape (n,). exponent: γ ≥ 0; 0 gives ones.
+
+    Source: Lin et al., "Focal loss for dense object detection", ICCV 2017.
+
+    Example:
+        >>> import numpy as np
+        >>> print(np.array(focal_weights(jnp.array([0.0, 2.0]), jnp.array([1.0, 1.0]), exponent=2.0)).round(4))
+        [0.25   0.0142]
+    """
+    return jnp.exp(exponent * jax.nn.log_sigmoid(jnp.where(labels > 0, -logits, logits)))

@@ -1,0 +1,130 @@
+"""How an aggregator turns upside down, drawn from :mod:`jaxpu.ensemble.flow` and one synthetic problem."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from jaxpu import ensemble
+from jaxpu.plots.style import BLUE, GREEN, INK, QUIET, RED, STYLE, WIDTH, headline
+
+LR, RATE, M, SWEEPS = 0.01, 0.1, 10, 30
+
+
+class Path(NamedTuple):
+    """An aggregator's course: updates made, Σ w, b, mean p and separation, with what the flow says of the first two."""
+
+    updates: np.ndarray
+    total: Any
+    bias: Any
+    mean_p: Any
+    separation: Any
+    early: Any
+    late: Any
+    level: float
+    rate: float
+
+
+def aggregator_path() -> Figure:
+    """Draw Σ w, b, mean prediction and class separation of one run against the linear flow in closed form.
+
+    >>> aggregator_path().get_suptitle()[:34]
+    'Two time scales: the base rate wit'
+    """
+    path = one_path()
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 3.1))
+        panels, lines = figure.subplots(1, 3), []
+        columns = (("Σ w", path.total, 0), ("b", path.bias, 1))
+        for axis, (name, measured, k) in zip(panels, columns, strict=False):
+            lines = axis.plot(path.updates, measured, color=INK, linewidth=2)
+            lines += axis.plot(path.updates, path.early[:, k], "--", color=RED, linewidth=1.3)
+            lines += axis.plot(path.updates, path.late[:, k], "--", color=BLUE, linewidth=1.3)
+            axis.set(title=name, xscale="log", xlabel="updates")
+            axis.set_ylim(measured.min() * 1.25 - 0.4, max(measured.max() * 1.25, 1.2))
+            axis.axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
+        panels[2].plot(path.updates, path.mean_p, color=INK, linewidth=2)
+        panels[2].plot(path.updates, path.separation, color=GREEN, linewidth=2)
+        panels[2].axhline(path.rate, color=QUIET, linewidth=0.8, linestyle=":")
+        panels[2].axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
+        panels[2].set(title="mean p; class separation (green)", ylim=(-0.7, 1.2))
+        panels[2].set(xscale="log", xlabel="updates")
+        names: dict[str, Any] = dict(zip(("run", "linear flow at p = ½", "linear flow at p = π"), lines, strict=True))
+        statement = "Two time scales: the base rate within hundreds of updates, the classes after thousands"
+        headline(figure, statement, names)
+    return figure
+
+
+def phase_plane() -> Figure:
+    """Draw the fast phase in the plane of Σ w and b: the conserved line, and where p = π ends it.
+
+    >>> phase_plane().get_suptitle()[:30]
+    'Σ w and b move along one line '
+    """
+    path = one_path()
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 3.4))
+        plane, critical = figure.subplots(1, 2)
+        total = np.linspace(-4, 1.4, 50)
+        log_odds = np.log(path.rate / (1 - path.rate))
+        plane.plot(total, (total - 1) / (M * path.level), "--", color=RED, label="conserved: Σ w - 1 = m μ b")
+        plane.plot(total, log_odds - path.level * total, "--", color=BLUE, label="p = π")
+        shown = path.updates <= 30_000
+        plane.plot(path.total[shown], path.bias[shown], color=INK, linewidth=2, label="run, to 30,000 updates")
+        plane.axvspan(-4, 0, color="#fdeee4", linewidth=0, zorder=0)
+        plane.set(xlabel="Σ w (shaded: upside down)", ylabel="b", xlim=(-4, 1.4), ylim=(-3.2, 0.3))
+        plane.legend(fontsize=8, loc="lower left")
+        m = np.geomspace(2, 100, 60)
+        for level, colour in ((0.5, INK), (0.25, BLUE), (0.1, GREEN)):
+            rates = [float(ensemble.critical_rate(k, level)) for k in m]
+            critical.plot(m, rates, color=colour, label=f"mean rating μ = {level:g}")
+        critical.set(xscale="log", xlabel="classifiers m", ylabel="critical share of positives", ylim=(0, 0.52))
+        critical.legend(fontsize=8, loc="lower right")
+        statement = "Σ w and b move along one line until p = π; m μ decides whether that is beyond Σ w = 0"
+        headline(figure, statement)
+    return figure
+
+
+@functools.cache
+def one_path(seed: int = 0) -> Path:
+    """One synthetic problem at 10 % positives: factors of 30 sweeps held fixed, and the aggregator let go."""
+    with jax.enable_x64(True):
+        keys = jax.random.split(jax.random.key(seed), 2)
+        drawn = ensemble.synthetic_ratings(keys[0], n=500, m=M, rate=RATE)
+        known = jnp.arange(500) % 2 == 0
+        c = ensemble.confidence("label_aware", drawn.ratings, drawn.labels, known)
+        factors = ensemble.start_factors(keys[1], (M, 500), 15)
+        sweep = jax.jit(lambda f: ensemble.als_sweep(f, drawn.ratings, c, ridge=0.01))
+        for _ in range(SWEEPS):
+            factors = sweep(factors)
+        return jax.device_get(_follow(ensemble.reconstruct(factors), drawn.labels, known))
+
+
+def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
+    updates = np.unique(np.geomspace(1, 100_000, 80).round().astype(int))
+    step = ensemble.Step(lr=LR)
+    go_on = jax.jit(lambda a, k: ensemble.continue_aggregator(a, ratings, labels, known, updates=k, step=step))
+    state = ensemble.start_aggregator(M, labels, known, step, ratings.dtype)
+    states = []
+    for before, now in zip([0, *updates[:-1]], updates, strict=True):
+        state = go_on(state, now - before)
+        states.append(state)
+    w, b = jnp.stack([s.w for s in states]), jnp.stack([s.b for s in states])
+    rate = (known & (labels > 0)).sum() / known.sum()
+    level = (ratings * known[None, :]).sum() / (M * known.sum())
+    log_odds = jnp.log(rate / (1 - rate))
+    begin, late = (ensemble.linear_flow(ratings, labels, known, at=z) for z in (0.0, log_odds))
+    end = ensemble.fast_end(M, level, rate)
+    first = jnp.append(jnp.full(M, 1 / M), 0.0)
+    second = jnp.append(jnp.full(M, end.total / M), end.bias)
+    times = jnp.asarray(updates) * LR
+    lines = [ensemble.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
+    shown = [jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines]
+    p = jax.nn.sigmoid(w @ ratings + b[:, None])
+    mean_p = (p * known[None, :]).sum(1) / known.sum()
+    separation = w @ late.direction[:-1]
+    return Path(updates, w.sum(1), b, mean_p, separation, shown[0], shown[1], float(level), float(rate))

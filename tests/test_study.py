@@ -1,0 +1,193 @@
+"""Experiments on ensembles: configurations, runs, tables, claims and the page, by the same commands as any other."""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+
+from jaxpu import config, data, models, results, study, sweep
+from jaxpu.cli import main
+from jaxpu.config import ConfigError
+from jaxpu.config import ensemble as ensemble_config
+from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig, check_ensemble_claims, expand_ensemble
+from jaxpu.report import cf_ensemble, failure
+from jaxpu.results import ResultsError
+from jaxpu.study import sources, transient
+
+ROOT = Path(__file__).parents[1]
+AT_TEN = {"method": "als", "cell": "rate=0.1"}
+TINY = {
+    "kind": "ensemble",
+    "name": "tiny",
+    "ratings": {"n": 120, "classifiers": 6},
+    "factors": {"dim": 4},
+    "methods": [
+        {"trainer": "als", "lr": 0.05},
+        {"trainer": "als", "name": "weighted", "lr": 0.05, "class_weights": 1.0},
+        "mean",
+    ],
+    "grid": {"ratings.rate": [0.5, 0.1]},
+    "seeds": 4,
+    "continue_to": 40000,
+    "claims": [
+        {"claim": "Upside down.", "of": AT_TEN, "metric": "roc_auc", "below": 0.2, "at_least": 0.4},
+        {"claim": "Healed.", "of": AT_TEN, "verdicts": ["stopped_early"], "at_least": 0.4},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "tiny.yaml").write_text(json.dumps(TINY))
+    with pytest.raises(SystemExit) as left:
+        main(["run", str(folder / "tiny.yaml"), "--out", str(folder / "out"), "--quiet"])
+    assert left.value.code == 0
+    return folder / "out"
+
+
+def experiment(**changes):
+    return config.validate(EnsembleExperiment, {**TINY, **changes})
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("cf_*.yaml")), ids=lambda p: p.stem)
+def test_committed_configurations_are_valid_and_say_what_they_claim(path):
+    raw = config.read(path)
+    if raw.get("kind") == ensemble_config.KIND:
+        check_ensemble_claims(config.validate(EnsembleExperiment, raw, str(path)))
+    assert raw["name"] == path.stem
+    assert failure.head_of(path)
+    assert f"# Command: jaxpu run configs/{path.name}" in path.read_text()
+
+
+def test_every_part_of_the_report_has_its_configuration():
+    for part in cf_ensemble.PARTS:
+        assert (ROOT / "configs" / f"{part.experiment}.yaml").exists()
+
+
+def test_configurations_that_cannot_be_run_are_refused():
+    with pytest.raises(ConfigError, match=r"methods: lrr: unknown key 'lrr' \(did you mean 'lr'"):
+        experiment(methods=[{"trainer": "als", "lrr": 1}])
+    with pytest.raises(ConfigError, match="als appears twice"):
+        experiment(methods=["als", "als"])
+    with pytest.raises(ConfigError, match=r"unknown group 'training\.lr'"):
+        expand_ensemble(experiment(grid={"training.lr": [1]}))
+    with pytest.raises(ConfigError, match="unknown method 'vpu'"):
+        check_ensemble_claims(experiment(claims=[{"claim": "c", "of": {"method": "vpu"}, "at_least": 0}]))
+
+
+def test_a_run_is_judged_and_continued_until_it_heals(finished):
+    runs = pl.read_parquet(finished / "runs.parquet")
+    assert runs.height == 3 * 2 * 4
+    als = runs.filter(method="als", cell="rate=0.1")
+    assert (als["end_verdict"] == "inverted").sum() >= 3
+    healed = als.filter(pl.col("healthy_at").is_not_null())
+    assert set(healed["verdict"]) <= {"stopped_early"}
+    assert (healed["ranked_at"] <= healed["healthy_at"]).all()
+    assert (healed["ranked_at"] > 100).any()
+    balanced = runs.filter(cell="rate=0.5", method="als")
+    assert (balanced["roc_auc"] > 0.9).all()
+    # both are the same where classes are balanced, but for the share among the labelled
+    weighted = runs.filter(cell="rate=0.5", method="weighted")
+    np.testing.assert_allclose(balanced["w_mean"], weighted["w_mean"], atol=0.03)
+    flipped = als.filter(pl.col("flipped_at").is_not_null())
+    np.testing.assert_allclose(flipped["flipped_at"], flipped["flip_theory"], rtol=0.35)
+
+
+def test_a_seed_is_the_same_whatever_runs_beside_it(finished):
+    alone = study.run(
+        experiment(seeds=1, first_seed=2, methods=[TINY["methods"][0]], continue_to=0), finished.parent / "one"
+    )
+    runs = pl.read_parquet(finished / "runs.parquet").filter(method="als", seed=2)
+    np.testing.assert_allclose(alone.runs["w_mean"], runs["w_mean"], rtol=1e-5)
+
+
+def test_claims_tables_and_page(finished):
+    claims = pl.read_csv(finished / "claims.csv")
+    assert claims["estimate"][0] >= 0.75
+    summary = pl.read_csv(finished / "summary.csv")
+    first = ["dataset", "method", "cell", "selection", "metric", "n", "mean", "median", "sd", "ci_low", "ci_high"]
+    assert summary.columns[: len(first)] == first
+    page = (finished / "report.html").read_text()
+    assert "Upside down." in page
+    assert "stopped early" in page
+    assert page.count("data:image/svg") >= 2
+    provenance = json.loads((finished / "provenance.json").read_text())
+    assert provenance["seeds"] == 4
+    assert provenance["precision"] == "float64"
+    before = (finished / "table.md").read_text()
+    with pytest.raises(SystemExit) as left:
+        main(["report", str(finished)])
+    assert left.value.code == 0
+    assert (finished / "table.md").read_text() == before
+
+
+def test_a_finished_experiment_is_not_run_again(finished, capsys):
+    stamp = (finished / "runs.parquet").stat().st_mtime_ns
+    with pytest.raises(SystemExit):
+        main(["run", str(finished.parent / "tiny.yaml"), "--out", str(finished), "--quiet"])
+    assert (finished / "runs.parquet").stat().st_mtime_ns == stamp
+    assert "--fresh runs it again" in capsys.readouterr().err
+
+
+def test_unfinished_folders_are_refused(tmp_path):
+    with pytest.raises(ResultsError, match="repeat its jaxpu run"):
+        study.read(tmp_path)
+
+
+def test_times_are_looked_at_evenly_on_a_logarithmic_scale():
+    times = transient.checkpoints(100, 1_000_000)
+    assert times[0] == 100
+    assert times[-1] == 1_000_000
+    assert np.diff(np.log(times)).max() < np.log(1.25)
+
+
+def test_real_classifiers_see_no_label_that_is_not_known(monkeypatch):
+    from sklearn.naive_bayes import GaussianNB
+    from sklearn.tree import DecisionTreeClassifier
+
+    kinds = [GaussianNB(), DecisionTreeClassifier(random_state=0)]
+    monkeypatch.setattr(sources, "_KINDS", ("a", "b"))
+    monkeypatch.setattr(sources, "_models", lambda seed: kinds)
+    c = RatingsConfig(source="classifiers", dataset="breast_cancer", rate=0.1)
+    ratings, y, labeled = sources.classifiers.__wrapped__(c, 0)
+    assert ratings.shape == (2, y.size)
+    assert y.mean() == pytest.approx(0.1, abs=0.005)
+    assert labeled.mean() == pytest.approx(0.5, abs=0.01)
+    # a tree fitted on the labelled rows would be sure and right about them all, had they not been out of fold
+    assert ((ratings[1, labeled] > 0.5) != y[labeled]).any()
+    with pytest.raises(ConfigError, match="ask for less"):
+        sources.classifiers.__wrapped__(RatingsConfig(source="classifiers", dataset="breast_cancer", rate=0.9), 0)
+
+
+def test_the_seeds_of_a_sweep_are_base_classifiers(tmp_path):
+    """A results folder as a sweep leaves it, with untrained networks: their scores are the ratings."""
+    raw = {"name": "base", "methods": ["vpudra_softlabel"], "model": {"hidden": [4], "dropout": []}, "seeds": 3}
+    raw |= {"data": {"name": "gaussians", "options": {"n": 300, "d": 2}}}
+    base = config.parse(raw)
+    rows = []
+    for run in sweep.runs_of(base):
+        model = models.build(run.cell.model, (2,))
+        results.write_parameters(tmp_path, run.run_id, model.init(jax.random.key(run.seed), 0.5))
+        identity = (run.run_id, "gaussians", run.cell.method_name, "", run.seed, 1, 1)
+        rows.append(dict(zip(results.IDENTITY, identity, strict=True)))
+    results.write_frame(tmp_path / "runs.parquet", pl.DataFrame(rows))
+    results.write_provenance(tmp_path, {})
+    results.write_text(tmp_path / "config.yaml", config.dump(base))
+    c = RatingsConfig(source="sweep", folder=str(tmp_path), method="vpudra_softlabel", rate=None)
+    ratings, y, labeled = sources.sweep_runs(c, 0)
+    source = data.load("gaussians", n=300, d=2)
+    np.testing.assert_array_equal(y, source.y)
+    assert labeled.mean() == pytest.approx(0.5, abs=0.01)
+    rows = sweep.prepare(base.data, 1).rows
+    parameters = results.read_parameters(tmp_path, sweep.runs_of(base)[1].run_id)
+    hidden = np.maximum(
+        (source.x - rows.mean) / rows.sd @ parameters["layer0"]["kernel"] + parameters["layer0"]["bias"], 0
+    )
+    logits = (hidden @ parameters["head"]["kernel"] + parameters["head"]["bias"])[:, 0]
+    np.testing.assert_allclose(ratings[1], 1 / (1 + np.exp(-logits)), rtol=1e-4)
+    with pytest.raises(ResultsError, match="0 runs of method 'pn'"):
+        sources.sweep_runs(RatingsConfig(source="sweep", folder=c.folder, method="pn"), 0)
