@@ -90,9 +90,9 @@ def test_a_run_is_judged_and_continued_until_it_heals(finished):
     assert (healed["ranked_at"] > 100).any()
     balanced = runs.filter(cell="rate=0.5", method="als")
     assert (balanced["roc_auc"] > 0.9).all()
-    # both are the same where classes are balanced, but for the share among the labelled
-    weighted = runs.filter(cell="rate=0.5", method="weighted")
-    np.testing.assert_allclose(balanced["w_mean"], weighted["w_mean"], atol=0.03)
+    weighted = runs.filter(cell="rate=0.1", method="weighted")
+    assert (weighted["w_mean"] > 0).all()
+    assert (weighted["roc_auc"] > 0.9).all()
     flipped = als.filter(pl.col("flipped_at").is_not_null())
     np.testing.assert_allclose(flipped["flipped_at"], flipped["flip_theory"], rtol=0.35)
 
