@@ -60,6 +60,22 @@ def claims_table(folders: list[Path]) -> list[str]:
     return ["\n".join(["**Claims**, each with its test:", "", *heads, *lines])] if lines else []
 
 
+def rules_paragraph(folder: Path) -> list[str]:
+    """What the choice of the epoch costs, a label-free rule and size of the validation set each."""
+    if not (folder / "rules.csv").exists():
+        return []
+    rules = pl.read_csv(folder / "rules.csv").filter(pl.col("selection").str.contains("last|pu_accuracy|nn_risk"))
+    costs = [
+        f"`{row['selection']}` {row['regret']:.3f} [{row['regret_low']:.3f}, {row['regret_high']:.3f}]"
+        for row in rules.sort("regret").iter_rows(named=True)
+    ]
+    return [
+        f"**[Which epoch is kept]({folder.relative_to(ROOT)}/table.md)** matters. F1 lost against each run's best "
+        f"epoch by label-free rules, `rule@share of the rows held out`, mean of {rules['n_seeds'][0]} seeds and "
+        f"{rules['n_runs'][0]} runs with its 95 % interval: {', '.join(costs)}."
+    ]
+
+
 def share(row: dict[str, float]) -> str:
     return f"{row['count']:.0f}/{row['n']:.0f} [{100 * row['ci_low']:.1f}, {100 * row['ci_high']:.1f}] %"
 
@@ -95,6 +111,7 @@ def main() -> None:
     folders = sorted(p.parent for p in (ROOT / "results").glob("*/summary.csv") if p.parent.name != "quick")
     blocks = [experiment_table(folder) for folder in folders if is_headline(folder)]
     blocks += claims_table([folder for folder in folders if (folder / "claims.csv").exists()])
+    blocks += rules_paragraph(ROOT / "results" / "selection_noise")
     blocks += bench_table(ROOT / "results" / "bench")
     readme = ROOT / "README.md"
     old = readme.read_text(encoding="utf-8")

@@ -112,17 +112,15 @@ def _do(command: Any) -> int:
 
 def _run(command: Run) -> int:
     from jaxpu import config
-    from jaxpu.config.ensemble import KIND
+    from jaxpu.cli.study import KINDS, run_study
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     raw = config.read(command.config, overrides)
-    if raw.get("kind") == KIND:
-        from jaxpu.cli.ensemble import run_ensemble
-
-        _prepare_backend(1)  # its programs hold all seeds at once
-        return run_ensemble(raw, str(command.config), command.out, fresh=command.fresh, quiet=command.quiet)
+    if raw.get("kind") in KINDS:
+        _prepare_backend(1)  # their programs hold all seeds at once
+        return run_study(raw, str(command.config), command.out, fresh=command.fresh, quiet=command.quiet)
     experiment = config.parse(raw, where=str(command.config))
     config.check_claims(experiment)
     folder = command.out or Path("results") / experiment.name
@@ -201,13 +199,11 @@ def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[s
 
 def _report(folder: Path) -> int:
     from jaxpu import config, results
-    from jaxpu.config.ensemble import KIND
+    from jaxpu.cli.study import KINDS, report_study
 
     raw = results.read_yaml(folder / "config.yaml")
-    if raw.get("kind") == KIND:
-        from jaxpu.cli.ensemble import report_ensemble
-
-        return report_ensemble(folder, raw)
+    if raw.get("kind") in KINDS:
+        return report_study(folder, raw)
     resolved, provenance, runs = results.read_folder(folder)
     experiment = config.parse(resolved, where=str(folder / "config.yaml"))
     _write(folder, experiment, runs, provenance)

@@ -10,15 +10,20 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
+from jaxpu.collapse import meanfield
+from jaxpu.config import Cell, expand, parse
 from jaxpu.plots import render, theory
 from jaxpu.report.claims import claim_lines, claims_table, rule_lines, rules_markdown
 from jaxpu.report.markdown import markdown_page
 from jaxpu.report.tables import plain
 from jaxpu.results import ResultsError, atomic_write, write_text
+from jaxpu.sweep import prepare
 
 
 class Part(NamedTuple):
@@ -144,21 +149,28 @@ def _differences(results: Path) -> str:
         return ""
     selected = pl.read_csv(path).filter(pl.col("selection") == "last")
     means = selected.group_by("cell", maintain_order=True).agg(pl.col("test_score_mean").mean(), pl.col("f1").median())
+    experiment = parse(yaml.safe_load((results / "h1_anchor" / "config.yaml").read_bytes()))
+    cells = [cell for cell in expand(experiment) if cell.method.anchor in (0.0, 1.0)]
+    rests = _fixed_points(cells, experiment.first_seed)
+    measured = {cell: numbers for cell, *numbers in means.iter_rows()}
     rows = []
-    for cell, score, f1 in means.iter_rows():
-        settings = dict(piece.split("=") for piece in cell.split())
-        anchor, scale = float(settings["anchor"]), float(settings["prior_scale"])
-        if anchor not in (0.0, 1.0):
-            continue
-        kappa, prior = anchor * 0.3 / (2 * (2 * 0.3 + 1)), 0.394 * scale  # E[λ (1 - λ)] of Beta(0.3, 0.3)
-        # λ weights the penalty: E[λ · λ⁰ (1 - λ)] = E[λ (1 - λ)]
-        rows.append(f"| {anchor:g} | {scale:g} | {(prior + kappa) / (1 + kappa):.3f} | {score:.3f} | {f1:.3f} |")
+    for cell, rest in zip(cells, rests, strict=True):
+        score, f1 = measured[cell.label]
+        rows.append(f"| {cell.method.anchor:g} | {cell.data.prior_scale:g} | {rest:.3f} | {score:.3f} | {f1:.3f} |")
     heads = "| anchor | told prior / true | mean field p | mean p of networks | median F1 |\n|---:|---:|---:|---:|---:|"
     return (
         "**Where networks differ.** The mean field has one p; a network has rows that move apart, and mixed rows that "
         "are neither. Mean p on the test rows after 30 epochs, over the seeds of h1_anchor:\n\n"
         f"{heads}\n" + "\n".join(rows)
     )
+
+
+def _fixed_points(cells: Sequence[Cell], seed: int) -> list[float]:
+    """Where the mean field of each cell rests: its only fixed point, at the prior that the cell's methods are told."""
+    hypers = [meanfield.setting(cell.method, float(prepare(cell.data, seed).prior)) for cell in cells]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *hypers)
+    lams = jnp.stack([jnp.asarray(meanfield.beta_nodes(cell.training.alpha)) for cell in cells])
+    return meanfield.fixed_points(stacked, lams).p[:, 0].tolist()
 
 
 def _practice(results: Path) -> str:

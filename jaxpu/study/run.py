@@ -16,6 +16,7 @@ from jax import numpy as jnp
 from jaxpu import collapse, results
 from jaxpu.config import dump
 from jaxpu.config.ensemble import SELECTION, EnsembleCell, EnsembleExperiment, EnsembleMethod, expand_ensemble
+from jaxpu.config.guided import GuidedExperiment
 from jaxpu.ensemble.aggregate import Aggregator, Step
 from jaxpu.study import programs
 from jaxpu.study.programs import Problem, Static, Traced
@@ -53,25 +54,48 @@ def run(experiment: EnsembleExperiment, folder: Path, *, watch: Callable[[str], 
         (folder / "provenance.json").unlink(missing_ok=True)  # from here on the folder is unfinished
         results.write_text(folder / "config.yaml", dump(experiment))
         runs, paths = _all(experiment, watch, began)
-        provenance = {
-            "experiment": experiment.name,
-            "started": started.isoformat(timespec="seconds"),
-            "command": " ".join(["jaxpu", *sys.argv[1:]]),
-            **results.commit(),
-            "versions": results.versions(),
-            "device": jax.default_backend(),
-            "precision": experiment.precision,
-            "seeds": experiment.seeds,
-            "first_seed": experiment.first_seed,
-            "runs": runs.height,
-            "compile_seconds": 0.0,
-            "run_seconds": round(time.perf_counter() - began, 2),
-        }
-        floats = [name for name, kind in runs.schema.items() if kind == pl.Float64]
-        runs = runs.with_columns(pl.col(floats).round_sig_figs(6))
-        results.write_frame(folder / "runs.parquet", runs)
-        results.write_frame(folder / "paths.csv", paths)
-        results.write_provenance(folder, provenance)
+        return record(folder, experiment, runs, paths, began, started, precision=experiment.precision)
+
+
+def record(
+    folder: Path,
+    experiment: EnsembleExperiment | GuidedExperiment,
+    runs: pl.DataFrame,
+    paths: pl.DataFrame,
+    began: float,
+    started: datetime.datetime,
+    *,
+    precision: str,
+) -> Outcome:
+    """Write down what an experiment found: ``runs.parquet``, ``paths.csv`` and, last, ``provenance.json``.
+
+    Args:
+        folder: where. experiment: what was run. runs: one row a run. paths: what happened on the way.
+        began: ``time.perf_counter()`` at its start. started: the time then. precision: of its arrays.
+    """
+    provenance = {
+        "experiment": experiment.name,
+        "started": started.isoformat(timespec="seconds"),
+        "command": " ".join(["jaxpu", *sys.argv[1:]]),
+        **results.commit(),
+        "versions": results.versions(),
+        "device": jax.default_backend(),
+        "precision": precision,
+        "seeds": experiment.seeds,
+        "first_seed": experiment.first_seed,
+        "runs": runs.height,
+        "compile_seconds": 0.0,
+        "run_seconds": round(time.perf_counter() - began, 2),
+    }
+    runs, paths = (
+        frame.with_columns(
+            pl.col([name for name, kind in frame.schema.items() if kind == pl.Float64]).round_sig_figs(6)
+        )
+        for frame in (runs, paths)
+    )
+    results.write_frame(folder / "runs.parquet", runs)
+    results.write_frame(folder / "paths.csv", paths)
+    results.write_provenance(folder, provenance)
     return Outcome(runs, paths, provenance)
 
 
@@ -93,7 +117,7 @@ def read(folder: Path) -> Outcome:
     return Outcome(runs, paths, provenance)
 
 
-def finished(folder: Path, experiment: EnsembleExperiment) -> bool:
+def finished(folder: Path, experiment: EnsembleExperiment | GuidedExperiment) -> bool:
     """Whether a folder holds just this experiment, complete."""
     config = folder / "config.yaml"
     same = config.exists() and config.read_text(encoding="utf-8") == dump(experiment)

@@ -1,12 +1,14 @@
 """From one row a run to what people read: a summary over seeds, verdicts a method, and judged claims."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
 from jaxpu import claims, collapse, stats
-from jaxpu.config.ensemble import SELECTION, EnsembleExperiment
+from jaxpu.config import Claim
+from jaxpu.config.ensemble import SELECTION
 
 IDENTITY = ("dataset", "method", "cell", "selection")
 SUMMARISED = (
@@ -14,6 +16,8 @@ SUMMARISED = (
     "roc_auc",
     "brier",
     "log_loss",
+    "accuracy",
+    "kept",
     "ece",
     "f1",
     "f1_best",
@@ -46,11 +50,11 @@ class Tables(NamedTuple):
     claims: pl.DataFrame
 
 
-def tables(runs: pl.DataFrame, experiment: EnsembleExperiment) -> Tables:
+def tables(runs: pl.DataFrame, wanted: Sequence[Claim]) -> Tables:
     """Summarise runs over seeds and judge the claims.
 
     Args:
-        runs: one row a run. experiment: whose claims.
+        runs: one row a run. wanted: the claims to judge.
 
     Returns:
         ``summary``: dataset, method, cell, selection, metric, n, mean, median, sd, ci_low, ci_high (95 % BCa
@@ -61,7 +65,7 @@ def tables(runs: pl.DataFrame, experiment: EnsembleExperiment) -> Tables:
     groups = list(runs.group_by(*IDENTITY, maintain_order=True))
     summary = [row for identity, group in groups for row in _summary(dict(zip(IDENTITY, identity, strict=True)), group)]
     verdicts = [_verdict(dict(zip(IDENTITY, identity, strict=True)), group) for identity, group in groups]
-    judged = claims.judge_by(experiment.claims, runs, SELECTION)
+    judged = claims.judge_by(wanted, runs, SELECTION)
     return Tables(pl.DataFrame(summary, infer_schema_length=None), pl.DataFrame(verdicts), judged)
 
 

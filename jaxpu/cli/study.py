@@ -1,0 +1,75 @@
+"""``jaxpu run`` and ``jaxpu report`` for experiments that are no sweeps of PU methods: what their ``kind`` says."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+KINDS = ("ensemble", "guided")
+
+
+class _Kind(NamedTuple):
+    """One kind of experiment: its configuration, the check of its claims, what runs it, what writes it down."""
+
+    schema: Any
+    check: Callable[[Any], None]
+    run: Callable[..., Any]
+    report: Any
+
+
+def _kind(name: str) -> _Kind:
+    from jaxpu import study
+    from jaxpu.config.ensemble import EnsembleExperiment, check_ensemble_claims
+    from jaxpu.config.guided import GuidedExperiment, check_guided_claims
+    from jaxpu.report import ensemble, guided
+
+    if name == "ensemble":
+        return _Kind(EnsembleExperiment, check_ensemble_claims, study.run, ensemble)
+    return _Kind(GuidedExperiment, check_guided_claims, study.run_guided, guided)
+
+
+def run_study(raw: dict[str, Any], where: str, out: Path | None, *, fresh: bool, quiet: bool) -> int:
+    """Run an experiment of one of the :data:`KINDS`, and write its tables and page.
+
+    Args:
+        raw: the configuration. where: its file, for messages. out: the results folder, or None. fresh: run it again
+            even if the folder holds just this experiment, finished. quiet: print no progress.
+
+    Returns:
+        The exit status.
+    """
+    from jaxpu import config, results, study
+
+    kind = _kind(raw["kind"])
+    experiment = config.validate(kind.schema, raw, where)
+    kind.check(experiment)
+    folder = out or Path("results") / experiment.name
+    if not fresh and study.finished(folder, experiment):
+        print(f"{folder} holds this experiment, finished; --fresh runs it again", file=sys.stderr)
+    else:
+        kind.run(experiment, folder, watch=(lambda line: None) if quiet else _show)
+    return report_study(folder, results.read_yaml(folder / "config.yaml"))
+
+
+def report_study(folder: Path, raw: dict[str, Any]) -> int:
+    """Write the tables, figures and page of a finished folder again; the exit status."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from jaxpu import config, study
+
+    kind = _kind(raw["kind"])
+    experiment = config.validate(kind.schema, raw, str(folder / "config.yaml"))
+    outcome = study.read(folder)
+    tables = study.tables(outcome.runs, experiment.claims)
+    page = kind.report.write(folder, outcome, tables, experiment)
+    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console.print(kind.report.rich_table(tables))
+    for row in tables.claims.iter_rows(named=True):
+        console.print(f"[bold]{row['verdict']}[/]: {escape(row['claim'])}", highlight=False)
+    print(f"page: {page}")
+    return 0
+
+
+def _show(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
