@@ -39,7 +39,9 @@ def test_a_run_records_every_student_of_every_seed(finished):
     assert outcome.paths.height == len(identity) * experiment.epochs
     last = outcome.paths.filter(pl.col("epoch") == experiment.epochs)
     np.testing.assert_allclose(last["accuracy"], outcome.runs["accuracy"])
-    kept = {method: outcome.runs.filter(method=method)["kept"].to_numpy() for method in ("none", "whole", "low", "high")}
+    kept = {
+        method: outcome.runs.filter(method=method)["kept"].to_numpy() for method in ("none", "whole", "low", "high")
+    }
     assert (kept["none"] == 1).all()
     assert (kept["whole"] == 1).all()
     assert (kept["low"] > 0.5).all(), "a teacher that has seen everything is better than a student of four epochs"

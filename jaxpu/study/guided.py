@@ -77,7 +77,7 @@ def _one_seed(
 ) -> tuple[Array, Array]:
     """Test logits (students, epochs, rows) and shares kept of the plain student and of those of each teacher."""
     key = jax.random.fold_in(jax.random.key(0), seed)
-    x = (x - mean) / sd
+    x = (x - mean[None]) / sd[None]
     model = models.build(ModelConfig(hidden=experiment.hidden, dropout=()), x.shape[1:], outputs=2)
     first, other = (model.init(jax.random.fold_in(jax.random.fold_in(key, START), i), jnp.nan) for i in range(2))
     settings: dict[str, Any] = {"epochs": experiment.epochs, "batch_size": experiment.batch_size, "lr": experiment.lr}
