@@ -22,6 +22,8 @@ class GuidedExperiment:
     Attributes:
         name, description, seeds, first_seed, claims: as in :class:`jaxpu.config.Experiment`.
         dataset: a registered dataset. test: share of the rows held out.
+        scaling: ``unit`` divides inputs by the largest magnitude in the training rows, as pixels are; ``standard`` gives
+            every feature mean 0 and standard deviation 1 there.
         hidden: widths of the hidden layers, of teachers and students.
         teachers: how teachers train, with or without mixup. sees: on all rows, the test rows among them (the ideal
             of seed 001, its method 1), or on the training rows alone (method 2).
@@ -34,6 +36,7 @@ class GuidedExperiment:
     description: str = ""
     dataset: str = "digits"
     test: Share = 0.4
+    scaling: Literal["unit", "standard"] = "unit"
     hidden: tuple[PositiveInt, ...] = (64, 32)
     teachers: tuple[Teacher, ...] = Field(default=("mixup", "plain"), min_length=1)
     sees: tuple[Sees, ...] = Field(default=("all", "train"), min_length=1)

@@ -55,7 +55,7 @@ def _train(experiment: GuidedExperiment) -> tuple[Array, Array, np.ndarray]:
         sampling.split(source.y, seed, test=experiment.test, validation=(), test_rows=source.test_rows)
         for seed in _seeds(experiment)
     ]
-    scale = [sampling.standardization(source.x, split.train) for split in splits]
+    scale = [_scale(experiment, source.x, split.train) for split in splits]
     mean, sd = (jnp.asarray(np.stack(part), jnp.float32) for part in zip(*scale, strict=True))
     train_rows, test_rows = (
         jnp.asarray(np.stack(rows)) for rows in zip(*((s.train, s.test) for s in splits), strict=True)
@@ -66,6 +66,13 @@ def _train(experiment: GuidedExperiment) -> tuple[Array, Array, np.ndarray]:
         (jnp.asarray(_seeds(experiment)), train_rows, test_rows, mean, sd)
     )
     return logits, kept, source.y[np.asarray(test_rows)]
+
+
+def _scale(experiment: GuidedExperiment, x: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What is subtracted from each feature, and what it is divided by."""
+    if experiment.scaling == "standard":
+        return sampling.standardization(x, train)
+    return np.zeros(x.shape[1:]), np.full(x.shape[1:], np.abs(x[train]).max())
 
 
 def _seeds(experiment: GuidedExperiment) -> list[int]:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -104,7 +104,7 @@ def guided(
 
 
 def fit(
-    key: Array, start: Params, apply: Logits, x: Array, y: Array, *, mixing: ScalarLike = 1.0, **settings: int
+    key: Array, start: Params, apply: Logits, x: Array, y: Array, *, mixing: ScalarLike = 1.0, **settings: Any
 ) -> Params:
     """Train without a filter, with mixup or (``mixing`` = 0) without: a teacher, or a plain baseline."""
     return guided(key, start, start, apply, x, y, x[:1], which=0, mixing=mixing, **settings).params
