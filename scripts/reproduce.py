@@ -12,11 +12,15 @@ import time
 from pathlib import Path
 
 from jaxpu.report import cf_ensemble, failure
+from jaxpu.report.headlines import FIGURES as HEADLINES
 
 ROOT = Path(__file__).parents[1]
 
 REPORTS = {
-    "failure_analysis": ([part.experiment for part in failure.PARTS], failure.write_failure_analysis),
+    "failure_analysis": (
+        [*(part.experiment for part in failure.PARTS), *HEADLINES, "high_filter_standard"],
+        failure.write_failure_analysis,
+    ),
     # the networks of cf_base are the base classifiers of cf_pu_sweep
     "cf_ensemble": (["cf_base", *(part.experiment for part in cf_ensemble.PARTS)], cf_ensemble.write_cf_ensemble),
 }

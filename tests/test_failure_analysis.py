@@ -13,6 +13,7 @@ from jaxpu.plots import NothingToShow, phase_diagram
 from jaxpu.plots.phase import grid_axes
 from jaxpu.report import failure
 from jaxpu.report.claims import claims_markdown, rules_markdown
+from jaxpu.report.headlines import headlines
 from jaxpu.results import ResultsError
 
 ROOT = Path(__file__).parents[1]
@@ -126,3 +127,22 @@ def test_claims_and_rules_stand_on_the_page():
     bare = report.html(empty, empty, empty, empty, {}, config.to_dict(experiment))
     assert "What was claimed" not in bare
     assert "Selection rules compared" not in bare
+
+
+def test_three_failures_stand_side_by_side_as_their_folders_say(tmp_path):
+    assert headlines(tmp_path) == ""
+    (tmp_path / "high_filter").mkdir()
+    row = {"accuracy": 0.5, "roc_auc": 0.6, "kept": 0.25, "verdict": "self_reinforcing"}
+    student = {"method": "high", "cell": "teacher=mixup sees=all"} | row
+    other = {"method": "none", "cell": "", "accuracy": 0.98, "roc_auc": 1.0, "kept": 1.0, "verdict": "healthy"}
+    pl.DataFrame([student, student, other]).write_parquet(tmp_path / "high_filter" / "runs.parquet")
+    text = headlines(tmp_path)
+    assert (
+        "| seed 001, high filter, teacher with mixup | accuracy 0.500 (without a filter 0.980), ROC-AUC 0.600" in text
+    )
+    assert "keeps 0.25 of the pairs | self reinforcing 2 of 2 |" in text
+    assert "seed 003, ensemble" not in text
+    whole = headlines(ROOT / "results")
+    for seed, verdict in (("000", "selection artefact 5"), ("003", "stopped early 16"), ("001", "self reinforcing")):
+        [line] = [line for line in whole.splitlines() if line.startswith(f"| seed {seed}")]
+        assert verdict in line

@@ -36,9 +36,10 @@ def test_a_run_records_every_student_of_every_seed(finished):
     identity = outcome.runs.select("method", "cell", "seed").rows()
     students = [("none", "")] + [(name, "teacher=mixup sees=all") for name in experiment.filters]
     assert identity == [(*student, seed) for seed in (0, 1) for student in students]
-    assert outcome.paths.height == len(identity) * experiment.epochs
+    assert outcome.paths.height == len(students) * experiment.epochs
     last = outcome.paths.filter(pl.col("epoch") == experiment.epochs)
-    np.testing.assert_allclose(last["accuracy"], outcome.runs["accuracy"])
+    ends = outcome.runs.group_by("method", "cell", maintain_order=True).agg(pl.col("accuracy").median())
+    np.testing.assert_allclose(last["accuracy"], ends["accuracy"], rtol=1e-5)
     kept = {
         method: outcome.runs.filter(method=method)["kept"].to_numpy() for method in ("none", "whole", "low", "high")
     }

@@ -22,8 +22,8 @@ class GuidedExperiment:
     Attributes:
         name, description, seeds, first_seed, claims: as in :class:`jaxpu.config.Experiment`.
         dataset: a registered dataset. test: share of the rows held out.
-        scaling: ``unit`` divides inputs by the largest magnitude in the training rows, as pixels are; ``standard`` gives
-            every feature mean 0 and standard deviation 1 there.
+        scaling: ``unit`` divides inputs by the largest magnitude in the training rows, as pixels are; ``standard``
+            gives every feature mean 0 and standard deviation 1 there.
         hidden: widths of the hidden layers, of teachers and students.
         teachers: how teachers train, with or without mixup. sees: on all rows, the test rows among them (the ideal
             of seed 001, its method 1), or on the training rows alone (method 2).

@@ -11,20 +11,20 @@ COLOURS = {"none": QUIET, "whole": BLUE, "low": GREEN, "high": RED}
 
 
 def guided_courses(paths: pl.DataFrame) -> Figure:
-    """Draw accuracy, log-loss and the share of pairs kept over training: medians over seeds, a row a teacher.
+    """Draw accuracy, log-loss and the share of pairs kept over training, a row a teacher.
 
     Args:
-        paths: method, cell, seed, epoch, accuracy, log_loss, kept. The method ``none`` is shown beside each teacher.
+        paths: method, cell, epoch, accuracy, log_loss, kept: medians over seeds. The method ``none`` is shown beside each teacher.
 
     >>> import polars as pl
-    >>> paths = pl.DataFrame({"method": ["none", "high"], "cell": ["", "teacher=plain sees=all"], "seed": 0, "epoch": 1,
+    >>> paths = pl.DataFrame({"method": ["none", "high"], "cell": ["", "teacher=plain sees=all"], "epoch": 1,
     ...                       "accuracy": [0.9, 0.5], "log_loss": [0.2, 3.0], "kept": [1.0, 0.01]})
     >>> guided_courses(paths).get_suptitle()
     'The high filter ends with the least accuracy: 0.50 (teacher=plain sees=all)'
     """
     cells = [cell for cell in paths["cell"].unique(maintain_order=True) if cell]
-    ends = paths.filter(pl.col("epoch") == pl.col("epoch").max()).group_by("method", "cell", maintain_order=True)
-    worst = ends.agg(pl.col("accuracy").median()).sort("accuracy", maintain_order=True).row(0, named=True)
+    ends = paths.filter(pl.col("epoch") == pl.col("epoch").max())
+    worst = ends.sort("accuracy", maintain_order=True).row(0, named=True)
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 1.9 * len(cells) + 0.5))
         grid = figure.subplots(len(cells), len(PANELS), squeeze=False, sharex=True)
@@ -32,9 +32,8 @@ def guided_courses(paths: pl.DataFrame) -> Figure:
             shown = paths.filter(pl.col("cell").is_in([cell, ""]))
             for axis, (name, title) in zip(row, PANELS.items(), strict=True):
                 for method in shown["method"].unique(maintain_order=True):
-                    mine = shown.filter(pl.col("method") == method).group_by("epoch", maintain_order=True)
-                    middle = mine.agg(pl.col(name).median())
-                    axis.plot(middle["epoch"], middle[name], color=COLOURS[method], linewidth=1.3, label=method)
+                    mine = shown.filter(pl.col("method") == method)
+                    axis.plot(mine["epoch"], mine[name], color=COLOURS[method], linewidth=1.3, label=method)
                 if name == "log_loss":
                     axis.set_yscale("log")
                 axis.set_title(title if row is grid[0] else "", fontsize=9)

@@ -106,7 +106,7 @@ def _one_seed(
 def _frames(
     experiment: GuidedExperiment, logits: Array, kept: Array, labels: np.ndarray
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row a run, judged at its last epoch, and one row a run and epoch."""
+    """One row a run, judged at its last epoch, and the medians over the seeds at every epoch."""
     names = [("none", "")] + [(name, label(*pair)) for pair in experiment.teaching() for name in experiment.filters]
     seeds, students, epochs, rows = logits.shape
     y = jnp.broadcast_to(jnp.asarray(labels)[:, None, None], logits.shape).reshape(-1, rows)
@@ -122,7 +122,8 @@ def _frames(
             judged.append(head | {"selection": SELECTION} | _end(course))
             shown = {_plain(name): course[name] for name in ("accuracy", "oracle_auc", "oracle_log_loss", "kept")}
             paths.append(pl.DataFrame({**head, "epoch": np.arange(1, epochs + 1), **shown}))
-    return pl.DataFrame(judged), pl.concat(paths)
+    middle = pl.concat(paths).group_by("dataset", "method", "cell", "epoch", maintain_order=True).median()
+    return pl.DataFrame(judged), middle.drop("seed")
 
 
 def _end(course: dict[str, np.ndarray]) -> dict[str, Any]:
