@@ -14,7 +14,7 @@ def guided_courses(paths: pl.DataFrame) -> Figure:
     """Draw accuracy, log-loss and the share of pairs kept over training, a row a teacher.
 
     Args:
-        paths: method, cell, epoch, accuracy, log_loss, kept: medians over seeds. The method ``none`` is shown beside each teacher.
+        paths: method, cell, epoch, accuracy, log_loss, kept: medians over seeds. ``none`` is shown with each teacher.
 
     >>> import polars as pl
     >>> paths = pl.DataFrame({"method": ["none", "high"], "cell": ["", "teacher=plain sees=all"], "epoch": 1,
