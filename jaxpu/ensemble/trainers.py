@@ -185,8 +185,7 @@ def fit_joint(
         moved = _move(parameters, updates, step, number)
         moved, after = _choose(active, (moved, after), (parameters, moments))
         # once stopped it stays stopped: the objective no longer changes
-        aggregator = moved[1]
-        history = History(loss, aggregator.w, aggregator.b, active)
+        history = History(loss, moved[1].w, moved[1].b, active)
         return (moved, after, jnp.where(better, loss, best), waited), history
 
     first = (factors, begin)

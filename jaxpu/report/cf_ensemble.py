@@ -1,23 +1,17 @@
 """The report on seed 003: its claims one by one, the slip in its arithmetic, the mechanism, and what to do."""
 
 import json
-from collections.abc import Callable, Sequence
-from importlib import resources
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-import yaml
 from matplotlib.figure import Figure
 
-from jaxpu.plots import mechanism, render
-from jaxpu.report.claims import claim_lines, claims_table
-from jaxpu.report.ensemble import repeat
-from jaxpu.report.failure import Part, head_of
-from jaxpu.report.markdown import markdown_page
-from jaxpu.report.tables import plain
-from jaxpu.results import ResultsError, atomic_write, write_text
+from jaxpu.plots import mechanism
+from jaxpu.report.parts import Part, claims_summary, finished, not_here, section, words_of, write_report
+from jaxpu.results import ResultsError
 
-TEXTS = yaml.safe_load(resources.files("jaxpu.report").joinpath("cf_ensemble.yaml").read_bytes())
+TEXTS = words_of("cf_ensemble.yaml")
 """The words of the report."""
 
 PARTS = tuple(Part(**part) for part in TEXTS["parts"])
@@ -42,36 +36,18 @@ def write_cf_ensemble(results: Path, configs: Path) -> Path:
         ResultsError: none of the experiments is there.
     """
     folder = results / "cf_ensemble"
-    there = [part for part in PARTS if (results / part.experiment / "claims.csv").exists()]
+    there = finished(results, PARTS)
     if not there:
         raise ResultsError(f"no experiment on ensembles in {results}; run scripts/reproduce.py cf_ensemble")
-    for name, draw in FIGURES.items():
-        image = render(draw(), "svg")
-        atomic_write(folder / "figures" / f"{name}.svg", lambda p, image=image: p.write_bytes(image))
-    sections = [_summary(results, there), _reference(folder), TEXTS["slip"], TEXTS["mechanism"]]
-    sections += [_part(results, configs, part) for part in there]
-    sections += [_advice(results), _missing(there)]
-    text = "\n\n".join(section for section in sections if section) + "\n"
-    write_text(folder / "report.md", text)
-    write_text(folder / "report.html", markdown_page(text, folder))
-    return folder / "report.html"
-
-
-def _claims(results: Path, part: Part) -> pl.DataFrame:
-    frame = pl.read_csv(results / part.experiment / "claims.csv")
-    return frame.with_columns(pl.col("source").fill_null(""))
-
-
-def _summary(results: Path, parts: Sequence[Part]) -> str:
-    rows = []
-    for part in parts:
-        for line in claim_lines(_claims(results, part)):
-            where = f"[{part.experiment}](../{part.experiment}/table.md)"
-            rows.append(
-                f"| {plain(line.claim)} | **{line.verdict}** | {plain(line.measured)} | {line.bound} | {where} |"
-            )
-    heads = "| claim | verdict | measured [95 % interval] | claimed | experiment |\n|---|---|---:|---:|---|"
-    return f"{TEXTS['intro']}\n\n{heads}\n" + "\n".join(rows)
+    sections = [
+        f"{TEXTS['intro']}\n\n{claims_summary(results, there)}",
+        _reference(folder),
+        TEXTS["slip"],
+        TEXTS["mechanism"],
+    ]
+    sections += [section(results, configs, part) for part in there]
+    sections += [_advice(results), not_here(PARTS, there)]
+    return write_report(folder, FIGURES, sections)
 
 
 def _reference(folder: Path) -> str:
@@ -105,18 +81,6 @@ def _fit(fit: dict) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _part(results: Path, configs: Path, part: Part) -> str:
-    folder = results / part.experiment
-    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    config = yaml.safe_load((folder / "config.yaml").read_bytes())
-    figure = folder / "figures" / f"{part.figure}.svg"
-    image = f"![{config['description']}](../{part.experiment}/figures/{part.figure}.svg)" if figure.exists() else ""
-    told = head_of(configs / f"{part.experiment}.yaml")
-    claims = claims_table(_claims(results, part))
-    mechanism_ = f"**Mechanism.** {part.mechanism}"
-    return "\n\n".join(b for b in (f"## {part.heading}", told, claims, mechanism_, image, repeat(provenance)) if b)
-
-
 def _advice(results: Path) -> str:
     path = results / "cf_remedies" / "summary.csv"
     if not path.exists():
@@ -135,8 +99,3 @@ def _advice(results: Path) -> str:
     heads = f"| remedy | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}"
     rows = "\n".join(row(method) for method in summary["method"].unique(maintain_order=True))
     return f"{TEXTS['advice']}\n\n{heads}\n{rows}"
-
-
-def _missing(there: Sequence[Part]) -> str:
-    absent = [part.experiment for part in PARTS if part not in there]
-    return f"## What is not here\n\nNot run yet: {', '.join(absent)}." if absent else ""

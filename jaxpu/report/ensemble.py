@@ -7,17 +7,15 @@ from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
-from rich import box
 from rich.table import Table
 
 from jaxpu.config.ensemble import EnsembleExperiment
 from jaxpu.plots import NothingToShow, render
 from jaxpu.plots import ensemble as plots
-from jaxpu.report.claims import claims_markdown
-from jaxpu.report.markdown import markdown_page
+from jaxpu.report.study import terminal_table, write_folder
 from jaxpu.report.tables import mean, number, plain, share
-from jaxpu.report.words import VERDICTS, verdict_name
-from jaxpu.results import atomic_write, write_frame, write_text
+from jaxpu.report.words import verdict_name
+from jaxpu.results import atomic_write
 from jaxpu.study import Outcome, Tables
 
 HEADS = ("method", "PR-AUC [95 % interval]", "ROC-AUC", "upside down [95 % interval]", "Brier", "w", "b", "verdict")
@@ -50,18 +48,9 @@ def write(folder: Path, outcome: Outcome, tables: Tables, experiment: EnsembleEx
     Returns:
         The path of the page.
     """
-    for name, frame in tables._asdict().items():
-        if not frame.is_empty():
-            write_frame(folder / f"{name}.csv", frame)
     drawn = [name for name, draw in _figures(outcome, tables).items() if _drawn(folder, name, draw)]
-    table = (
-        f"# {experiment.name}\n\n{plain(experiment.description)}\n{claims_markdown(tables.claims)}\n{results(tables)}"
-    )
-    write_text(folder / "table.md", table)
-    figures = "\n\n".join(f"![{name.replace('_', ' ')}](figures/{name}.svg)" for name in drawn)
-    page = markdown_page(f"{table}\n\n{figures}\n\n{words(tables)}\n\n{repeat(outcome.provenance)}\n", folder)
-    write_text(folder / "report.html", page)
-    return folder / "report.html"
+    titles = {name: name.replace("_", " ") for name in drawn}
+    return write_folder(folder, outcome, tables, experiment, results(tables), titles)
 
 
 def results(tables: Tables) -> str:
@@ -74,28 +63,7 @@ def results(tables: Tables) -> str:
 
 def rich_table(tables: Tables) -> Table:
     """The table of methods and cells for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for head in HEADS:
-        table.add_column(head.replace(" interval", ""), justify="left" if head in ("method", "verdict") else "right")
-    for row in _lines(tables):
-        table.add_row(*row)
-    return table
-
-
-def words(tables: Tables) -> str:
-    """The verdicts given, explained."""
-    given = tables.verdicts["verdict"].unique(maintain_order=True)
-    return "## Verdicts\n\n" + "\n".join(f"- **{verdict_name(v)}**: {plain(VERDICTS[v])}" for v in given)
-
-
-def repeat(provenance: dict[str, Any]) -> str:
-    """The command that repeats an experiment, and where its numbers are from."""
-    minutes = provenance["run_seconds"] / 60
-    commit = (provenance["commit"] or "unknown")[:9] + (", with uncommitted changes" if provenance["dirty"] else "")
-    return (
-        f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds a cell, "
-        f"{minutes:.0f} min on {provenance['device']} in {provenance['precision']}, commit `{commit}`."
-    )
+    return terminal_table(HEADS, _lines(tables))
 
 
 def _lines(tables: Tables) -> list[tuple[str, ...]]:

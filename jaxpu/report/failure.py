@@ -3,12 +3,8 @@
 One Markdown text is the source; the page is the same text, with its figures inside.
 """
 
-import json
-import re
 from collections.abc import Callable, Sequence
-from importlib import resources
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,28 +14,23 @@ from matplotlib.figure import Figure
 
 from jaxpu.collapse import meanfield
 from jaxpu.config import Cell, expand, parse
-from jaxpu.plots import render, theory
-from jaxpu.report.claims import claim_lines, claims_table, rule_lines, rules_markdown
+from jaxpu.plots import theory
+from jaxpu.report.claims import rule_lines, rules_markdown
 from jaxpu.report.headlines import headlines
-from jaxpu.report.markdown import markdown_page
-from jaxpu.report.tables import plain
-from jaxpu.results import ResultsError, atomic_write, write_text
+from jaxpu.report.parts import Part, claims_summary, finished, not_here, section, words_of, write_report
+from jaxpu.results import ResultsError
 from jaxpu.sweep import prepare
 
-
-class Part(NamedTuple):
-    """One experiment of the analysis: its name, the heading, the mechanism, and the figure that shows it."""
-
-    experiment: str
-    heading: str
-    mechanism: str
-    figure: str
-
-
-PARTS = tuple(
-    Part(**part) for part in yaml.safe_load(resources.files("jaxpu.report").joinpath("failure.yaml").read_bytes())
-)
+PARTS = tuple(Part(**part) for part in words_of("failure.yaml"))
 """The parts of the analysis, in its order."""
+
+
+INTRO = (
+    "# Does removing the anchor make training collapse?\n\n"
+    "Seed 000 says so, after one run at one seed. Here are its claims, and those that explain what was seen, each "
+    "over at least 30 seeds. *Supported* and *refuted* mean that the whole interval lies on one side of what was "
+    "claimed, and that p against that bound, after Holm's correction within the experiment, is below 0.05.\n\n"
+)
 
 
 def write_failure_analysis(results: Path, configs: Path) -> Path:
@@ -55,19 +46,12 @@ def write_failure_analysis(results: Path, configs: Path) -> Path:
         ResultsError: none of the experiments is there.
     """
     folder = results / "failure_analysis"
-    there = [part for part in PARTS if (results / part.experiment / "claims.csv").exists()]
+    there = finished(results, PARTS)
     if not there:
         raise ResultsError(f"no experiment of the failure analysis in {results}; run scripts/reproduce.py")
-    for name, draw in FIGURES.items():
-        image = render(draw(), "svg")
-        atomic_write(folder / "figures" / f"{name}.svg", lambda p, image=image: p.write_bytes(image))
-    sections = [_summary(results, there), *(_part(results, configs, part) for part in there), _theory(results)]
-    missing = [part.experiment for part in PARTS if part not in there]
-    sections += [headlines(results), _practice(results), _elsewhere(missing)]
-    text = "\n\n".join(s for s in sections if s) + "\n"
-    write_text(folder / "report.md", text)
-    write_text(folder / "report.html", markdown_page(text, folder))
-    return folder / "report.html"
+    sections = [INTRO + claims_summary(results, there), *(section(results, configs, part) for part in there)]
+    sections += [_theory(results), headlines(results), _practice(results), not_here(PARTS, there)]
+    return write_report(folder, FIGURES, sections)
 
 
 FIGURES: dict[str, Callable[[], Figure]] = {
@@ -75,63 +59,6 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "fixed_point_curves": theory.fixed_point_curves,
     "mean_field_paths": theory.mean_field_paths,
 }
-
-
-def _claims(results: Path, part: Part) -> pl.DataFrame:
-    frame = pl.read_csv(results / part.experiment / "claims.csv")
-    return frame.with_columns(pl.col("source").fill_null(""))
-
-
-def _summary(results: Path, parts: Sequence[Part]) -> str:
-    rows = []
-    for part in parts:
-        for line in claim_lines(_claims(results, part)):
-            where = f"[{part.experiment}](../{part.experiment}/table.md)"
-            rows.append(
-                f"| {plain(line.claim)} | **{line.verdict}** | {plain(line.measured)} | {line.bound} | {where} |"
-            )
-    heads = "| claim | verdict | measured [95 % interval] | claimed | experiment |\n|---|---|---:|---:|---|"
-    return (
-        "# Does removing the anchor make training collapse?\n\n"
-        "Seed 000 says so, after one run at one seed. Here are its claims, and those that explain what was seen, each "
-        "over at least 30 seeds. *Supported* and *refuted* mean that the whole interval lies on one side of what was "
-        "claimed, and that p against that bound, after Holm's correction within the experiment, is below 0.05.\n\n"
-        f"{heads}\n" + "\n".join(rows)
-    )
-
-
-def _part(results: Path, configs: Path, part: Part) -> str:
-    folder = results / part.experiment
-    provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    config = yaml.safe_load((folder / "config.yaml").read_bytes())
-    image = f"![{config['description']}](../{part.experiment}/figures/{part.figure}.svg)"
-    figure = image if (folder / "figures" / f"{part.figure}.svg").exists() else ""
-    minutes = (provenance["compile_seconds"] + provenance["run_seconds"]) / 60
-    repeat = (
-        f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds, {minutes:.0f} min "
-        f"on {provenance['device']}, commit `{provenance['commit'][:9]}`."
-    )
-    told = head_of(configs / f"{part.experiment}.yaml")
-    blocks = [
-        f"## {part.heading}",
-        told,
-        claims_table(_claims(results, part)),
-        f"**Mechanism.** {part.mechanism}",
-        figure,
-        repeat,
-    ]
-    return "\n\n".join(block for block in blocks if block)
-
-
-def head_of(path: Path) -> str:
-    """Claim and test from the comment at the head of a configuration."""
-    comment = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
-    text = " ".join(comment)
-    found = re.search(r"(Claims?.*?: .*?) (Test: .*?) Expectation", text)
-    if not found:
-        return ""
-    claim, test = (plain(group) for group in found.groups())
-    return f"**{claim.replace(': ', ':** ', 1)}\n\n**{test.replace(': ', ':** ', 1)}"
 
 
 def _theory(results: Path) -> str:
@@ -193,9 +120,3 @@ def _practice(results: Path) -> str:
         "collapse. `jaxpu diagnose` says which.\n"
         f"{rules_markdown(rules)}"
     )
-
-
-def _elsewhere(missing: Sequence[str]) -> str:
-    if not missing:
-        return ""
-    return f"## What is not here\n\nNot run yet: {', '.join(missing)}."

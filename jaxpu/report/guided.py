@@ -2,18 +2,15 @@
 
 from pathlib import Path
 
-from rich import box
 from rich.table import Table
 
 from jaxpu.config.guided import GuidedExperiment
 from jaxpu.plots import render
 from jaxpu.plots.guided import guided_courses
-from jaxpu.report.claims import claims_markdown
-from jaxpu.report.ensemble import repeat, words
-from jaxpu.report.markdown import markdown_page
+from jaxpu.report.study import terminal_table, write_folder
 from jaxpu.report.tables import mean, number, plain
 from jaxpu.report.words import verdict_name
-from jaxpu.results import atomic_write, write_frame, write_text
+from jaxpu.results import atomic_write
 from jaxpu.study import Outcome, Tables
 
 HEADS = ("student", "accuracy [95 % interval]", "log-loss [95 % interval]", "ROC-AUC", "kept", "verdict")
@@ -33,29 +30,15 @@ def write(folder: Path, outcome: Outcome, tables: Tables, experiment: GuidedExpe
     Returns:
         The path of the page.
     """
-    for name, frame in tables._asdict().items():
-        if not frame.is_empty():
-            write_frame(folder / f"{name}.csv", frame)
     image = render(guided_courses(outcome.paths), "svg")
     atomic_write(folder / "figures" / "courses.svg", lambda path: path.write_bytes(image))
-    table = (
-        f"# {experiment.name}\n\n{plain(experiment.description)}\n{claims_markdown(tables.claims)}\n{_markdown(tables)}"
-    )
-    write_text(folder / "table.md", table)
-    figure = "![Accuracy, log-loss and share kept over training](figures/courses.svg)"
-    page = markdown_page(f"{table}\n\n{figure}\n\n{words(tables)}\n\n{repeat(outcome.provenance)}\n", folder)
-    write_text(folder / "report.html", page)
-    return folder / "report.html"
+    figures = {"courses": "Accuracy, log-loss and share kept over training"}
+    return write_folder(folder, outcome, tables, experiment, _markdown(tables), figures)
 
 
 def rich_table(tables: Tables) -> Table:
     """The table of students for a terminal."""
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for head in HEADS:
-        table.add_column(head.replace(" interval", ""), justify="left" if head in ("student", "verdict") else "right")
-    for row in _lines(tables):
-        table.add_row(*row)
-    return table
+    return terminal_table(HEADS, _lines(tables))
 
 
 def _markdown(tables: Tables) -> str:
