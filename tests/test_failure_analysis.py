@@ -11,7 +11,7 @@ from problems import tiny
 from jaxpu import config, report, summary
 from jaxpu.plots import NothingToShow, phase_diagram
 from jaxpu.plots.phase import grid_axes
-from jaxpu.report import failure
+from jaxpu.report import failure, parts
 from jaxpu.report.claims import claims_markdown, rules_markdown
 from jaxpu.report.headlines import headlines
 from jaxpu.results import ResultsError
@@ -35,7 +35,7 @@ def test_every_part_has_its_configuration_and_it_can_be_judged():
         config.check_claims(experiment)
         assert experiment.claims, part.experiment
         assert experiment.seeds >= 30, "every verdict stands on at least 30 seeds"
-        assert failure.head_of(ROOT / "configs" / f"{part.experiment}.yaml"), "claim and test stand in its head"
+        assert parts.head_of(ROOT / "configs" / f"{part.experiment}.yaml"), "claim and test stand in its head"
 
 
 def test_the_analysis_says_what_the_folders_say(results):

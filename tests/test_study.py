@@ -13,7 +13,7 @@ from jaxpu.cli import main
 from jaxpu.config import ConfigError
 from jaxpu.config import ensemble as ensemble_config
 from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig, check_ensemble_claims, expand_ensemble
-from jaxpu.report import cf_ensemble, failure
+from jaxpu.report import cf_ensemble, parts
 from jaxpu.results import ResultsError
 from jaxpu.study import sources, transient
 
@@ -59,7 +59,7 @@ def test_committed_configurations_are_valid_and_say_what_they_claim(path):
     if raw.get("kind") == ensemble_config.KIND:
         check_ensemble_claims(config.validate(EnsembleExperiment, raw, str(path)))
     assert raw["name"] == path.stem
-    assert failure.head_of(path)
+    assert parts.head_of(path)
     assert f"# Command: jaxpu run configs/{path.name}" in path.read_text()
 
 

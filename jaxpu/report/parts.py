@@ -69,7 +69,7 @@ def section(results: Path, configs: Path, part: Part) -> str:
     image = f"![{config['description']}](../{part.experiment}/figures/{part.figure}.svg)"
     blocks = [
         f"## {part.heading}",
-        _head(configs / f"{part.experiment}.yaml"),
+        head_of(configs / f"{part.experiment}.yaml"),
         claims_table(_claims(results, part)),
         f"**Mechanism.** {part.mechanism}",
         image if (folder / "figures" / f"{part.figure}.svg").exists() else "",
@@ -100,7 +100,7 @@ def _claims(results: Path, part: Part) -> pl.DataFrame:
     return frame.with_columns(pl.col("source").fill_null(""))
 
 
-def _head(path: Path) -> str:
+def head_of(path: Path) -> str:
     """Claim and test from the comment at the head of a configuration."""
     comment = [line[1:].strip() for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
     found = re.search(r"(Claims?.*?: .*?) (Test: .*?) Expectation", " ".join(comment))
