@@ -10,7 +10,7 @@ from jaxpu.data import plan
 from jaxpu.data.plan import steps_per_epoch
 
 mixed_plan = jax.jit(plan.mixed_plan, static_argnums=(1, 2))
-separate_plan = jax.jit(plan.separate_plan, static_argnums=(1, 2, 3))
+separate_plan = jax.jit(plan.separate_plan, static_argnums=(1, 2))
 # One row; a part-filled last batch; a full one; a batch larger than the set; the sizes of Spambase.
 MIXED_SIZES = [(1, 1), (7, 3), (8, 4), (5, 16), (3786, 256)]
 SEPARATE_SIZES = [(1, 9, 4), (3, 12, 4), (50, 6, 4), (5, 3, 16), (143, 3643, 256)]
@@ -28,14 +28,16 @@ def test_mixed_plan_visits_every_row_once(n: int, batch: int):
 
 @pytest.mark.parametrize(("n_labeled", "n_unlabeled", "batch"), SEPARATE_SIZES)
 def test_separate_plan_visits_u_once_and_p_evenly(n_labeled: int, n_unlabeled: int, batch: int):
-    indices, mask = map(np.asarray, separate_plan(jax.random.key(4), n_labeled, n_unlabeled, batch))
-    steps = steps_per_epoch(n_unlabeled, batch)
+    indices, mask = map(np.asarray, separate_plan(jax.random.key(4), n_labeled + n_unlabeled, batch, n_labeled))
+    steps, used = steps_per_epoch(n_labeled + n_unlabeled, batch), steps_per_epoch(n_unlabeled, batch)
     assert indices.shape == mask.shape == (steps, 2 * batch)
     u, u_mask, p = indices[:, :batch], mask[:, :batch], indices[:, batch:]
     assert sorted(u[u_mask]) == list(range(n_labeled, n_labeled + n_unlabeled))
     assert u_mask.ravel().tolist() == [True] * n_unlabeled + [False] * (u_mask.size - n_unlabeled)
     assert not u[~u_mask].any()
-    assert mask[:, batch:].all()
+    assert mask[:used, batch:].all()
+    assert not mask[used:].any()
+    p = p[:used]
     counts = np.bincount(p.ravel(), minlength=n_labeled)
     assert len(counts) == n_labeled
     assert counts.max() - counts.min() <= 1
@@ -46,7 +48,7 @@ def test_separate_plan_visits_u_once_and_p_evenly(n_labeled: int, n_unlabeled: i
 
 
 def test_jit_vmap_and_loop_agree():
-    make = functools.partial(plan.separate_plan, n_labeled=5, n_unlabeled=23, batch_size=8)
+    make = functools.partial(plan.separate_plan, n_rows=28, batch_size=8, n_labeled=5)
     keys = jax.random.split(jax.random.key(0), 6)
     together = jax.jit(jax.vmap(make))(keys)
     mapped = jax.jit(lambda keys: jax.lax.map(make, keys))(keys)
@@ -61,10 +63,10 @@ def test_jit_vmap_and_loop_agree():
 
 
 def test_rounds_over_p_are_shuffled_anew_and_apart_from_u():
-    indices, _ = separate_plan(jax.random.key(1), 32, 128, 32)
-    rounds = np.asarray(indices[:, 32:])
+    indices, _ = separate_plan(jax.random.key(1), 160, 32, 32)
+    rounds = np.asarray(indices[:4, 32:])
     assert len({bytes(one) for one in rounds}) == 4
-    same_size, _ = separate_plan(jax.random.key(1), 128, 128, 128)
+    same_size, _ = separate_plan(jax.random.key(1), 256, 128, 128)
     assert not np.array_equal(same_size[0, :128] - 128, same_size[0, 128:])
 
 
@@ -78,14 +80,38 @@ def test_every_row_is_equally_likely_at_every_place():
     assert np.abs(counts - draws / n).max() < 4 * np.sqrt(draws / n * (1 - 1 / n))
 
 
+@pytest.mark.parametrize(("n_labeled", "n_unlabeled", "batch"), SEPARATE_SIZES)
+@pytest.mark.parametrize("padding", [1, 300])
+def test_a_plan_does_not_depend_on_the_padding_behind_it(n_labeled, n_unlabeled, batch, padding):
+    used, key = n_labeled + n_unlabeled, jax.random.key(2)
+    for alone, padded in (
+        (mixed_plan(key, used, batch), mixed_plan(key, used + padding, batch, used)),
+        (separate_plan(key, used, batch, n_labeled), separate_plan(key, used + padding, batch, n_labeled, used)),
+    ):
+        for mine, theirs in zip(alone, padded, strict=True):
+            np.testing.assert_array_equal(theirs[: len(mine)], mine)
+            assert not theirs[len(mine) :].any()
+
+
+def test_which_rows_the_partial_round_over_p_holds_is_chance():
+    make = jax.jit(jax.vmap(functools.partial(plan.separate_plan, n_rows=9, batch_size=6, n_labeled=4)))
+    indices, mask = make(jax.random.split(jax.random.key(0), 2000))
+    second_round = np.asarray(indices)[:, 0, 6:][:, 4:]  # 6 places: a round of 4, and 2 of the next
+    assert mask[:, 0, 6:].all()
+    counts = np.bincount(second_round.ravel(), minlength=4)
+    # each row is in half of the partial rounds: 1000 of 2000, deviation 22
+    assert np.abs(counts - 1000).max() < 4 * 22.4
+
+
 @pytest.mark.parametrize(("n", "batch"), [(0, 4), (4, 0), (-1, 4)])
 def test_empty_plans_are_refused(n: int, batch: int):
     with pytest.raises(ValueError, match="at least one row"):
         mixed_plan(jax.random.key(0), n, batch)
     with pytest.raises(ValueError, match="at least one row"):
-        separate_plan(jax.random.key(0), 3, n, batch)
+        separate_plan(jax.random.key(0), n, batch, jax.numpy.int32(1))
 
 
-def test_empty_p_is_refused():
+@pytest.mark.parametrize("n_labeled", [0, 3])
+def test_empty_p_and_empty_u_are_refused(n_labeled):
     with pytest.raises(ValueError, match="at least one labelled row"):
-        separate_plan(jax.random.key(0), 0, 3, 2)
+        plan.separate_plan(jax.random.key(0), 3, 2, n_labeled)

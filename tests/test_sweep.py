@@ -293,7 +293,7 @@ def test_preparation_is_the_protocol_of_the_seed():
     experiment = config.parse({"data": {"validation": [0.01], "prior": "all"}})
     prepared = prepare(experiment.data, 3)
     assert (len(prepared.rows.val), len(prepared.rows.test)) == (37, 921)
-    assert prepared.n_labeled == 143
+    assert prepared.rows.n_labeled == 143
     assert len(prepared.rows.train) == 3643 + 143
     assert prepared.prior == pytest.approx(0.4168, abs=5e-5)
     unlabeled = prepare(config.parse({"data": {"validation": [0.01]}}).data, 3)

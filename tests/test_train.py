@@ -41,18 +41,18 @@ def plain_loop(cell, key, data, static, params, prior):
     for epoch in range(static.epochs):
         rows, masks = plan.mixed_plan(train.loop._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
         lams = mixup.sample(train.loop._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
-        step_keys = jax.random.split(train.loop._fold(key, train.STEPS, epoch), (3, len(rows)))
+        step_keys = jax.random.split(train.loop._fold(key, train.STEPS, epoch), (len(rows), 3))
         skipped.append(0)
         for step, (places, mask, lam) in enumerate(
             zip(np.asarray(rows), np.asarray(masks), np.asarray(lams), strict=True)
         ):
-            labeled = (places < static.n_labeled) & mask
+            labeled = (places < int(data.n_labeled)) & mask
             if not labeled.any():
                 skipped[-1] += 1
                 continue
             partner = mixup.labeled_positives(
-                step_keys[1, step],
-                jnp.asarray(places < static.n_labeled, float),
+                step_keys[step, 1],
+                jnp.asarray(places < data.n_labeled, float),
                 mask=jnp.asarray(mask, float),
             )
             features = np.c_[x[np.asarray(data.train)[places]], np.ones(len(places))]
@@ -204,7 +204,7 @@ def test_every_method_of_a_seed_has_the_same_labelled_set_and_start():
     for method in ("vpu", "pudra", "vpudra_softlabel", "pn"):
         key, data, static, hyper = run_inputs(first_cell(tiny(methods=[method])), seed=5)
         start = train.init(key, data, static, hyper).params
-        seen.append((np.asarray(data.train), static.n_labeled, np.asarray(data.test), start))
+        seen.append((np.asarray(data.train), np.asarray(data.n_labeled), np.asarray(data.test), start))
     for other in seen[1:]:
         jax.tree.map(np.testing.assert_array_equal, seen[0], other)
 

@@ -141,7 +141,7 @@ class _Sweep:
         return [pool.program.placement for pool in pools]
 
     def _place(self, group: Group) -> Placement:
-        rows = prepare(group.runs[0].cell.data, group.runs[0].seed).rows
+        rows = group.rows(group.runs[0])
         count = sum(len(r) for r in (rows.train, rows.val, rows.test))
         shape = dataset(group.dataset, group.options).x.shape[1:]
         return resolve(self.experiment.placement, group.config, shape, count, len(group.runs))

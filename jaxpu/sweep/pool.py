@@ -58,8 +58,7 @@ class Pool:
         self._stacked: Slots | None = None
 
     def _inputs(self, run: RunSpec) -> tuple[Rows, Hyper]:
-        prepared = prepare(run.cell.data, run.seed)
-        return prepared.rows, traced_part(run.cell, prepared)
+        return self.group.rows(run), traced_part(run.cell, prepare(run.cell.data, run.seed))
 
     @property
     def _state_file(self) -> Path:

@@ -10,14 +10,14 @@ from jaxpu import data, objective, train
 from jaxpu.config import Cell, ConfigError, DataConfig, Experiment, digest, expand
 from jaxpu.data import sampling
 
-FORMAT = 1  # part of every run's identity: raise it when the meaning of recorded numbers changes
+FORMAT = 2  # part of every run's identity: raise it when the meaning of recorded numbers changes
 
 
 Options = tuple[tuple[str, float | int | str], ...]
 
 
 class Rows(NamedTuple):
-    """The index arrays of one seed, equal in shape for all seeds of a data configuration, and π as told."""
+    """What of :class:`jaxpu.train.Data` is a seed's own; equal in shape for all seeds of a data configuration."""
 
     train: np.ndarray
     val: np.ndarray
@@ -25,14 +25,21 @@ class Rows(NamedTuple):
     test: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
+    n_labeled: np.ndarray
+    n_train: np.ndarray
+    n_val_labeled: np.ndarray
+    n_val_pu: np.ndarray
+
+    def padded(self, train: int, val_pu: int) -> "Rows":
+        """The same with ``train`` and ``val_pu`` rows in all: padding lets label frequencies share a program."""
+        longer = {"train": np.pad(self.train, (0, train - len(self.train)))}
+        return self._replace(**longer, val_pu=np.pad(self.val_pu, (0, val_pu - len(self.val_pu))))
 
 
 class Prepared(NamedTuple):
     """One seed of one data configuration: rows, sizes, and the prior that methods are told."""
 
     rows: Rows
-    n_labeled: int
-    n_val_labeled: int
     val_sizes: tuple[tuple[str, int], ...]
     prior: float
 
@@ -48,12 +55,22 @@ class RunSpec:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Runs with equal static part and equal dataset: one compilation."""
+    """Runs with equal static part, dataset and held-out sets: one compilation.
+
+    ``n_train`` and ``n_val_pu`` are the most rows that any of them has in its training set and in the P and U of its
+    validation set; those of the others are padded.
+    """
 
     config: train.Config
     dataset: str
     options: Options
+    n_train: int
+    n_val_pu: int
     runs: list[RunSpec]
+
+    def rows(self, run: RunSpec) -> Rows:
+        """The rows of one of the runs, as long as those of all."""
+        return prepare(run.cell.data, run.seed).rows.padded(self.n_train, self.n_val_pu)
 
 
 def _options(config: DataConfig) -> Options:
@@ -88,16 +105,25 @@ def _recorded(cell: Cell) -> list[object]:
 
 def groups_of(runs: list[RunSpec]) -> list[Group]:
     """Group runs by what is static; sizes do not depend on the seed, so one seed of each cell tells them."""
-    groups: dict[object, Group] = {}
-    configs: dict[int, train.Config] = {}
+    members: dict[tuple[object, ...], list[RunSpec]] = {}
+    shapes: dict[int, tuple[train.Config, tuple[int, ...]]] = {}
     for run in runs:
-        if id(run.cell) not in configs:
-            configs[id(run.cell)] = static_part(run.cell, prepare(run.cell.data, run.seed))
-        config = configs[id(run.cell)]
-        options = _options(run.cell.data)
-        key = (config, run.cell.data.name, options)
-        groups.setdefault(key, Group(config, run.cell.data.name, options, [])).runs.append(run)
-    return list(groups.values())
+        if id(run.cell) not in shapes:
+            prepared = prepare(run.cell.data, run.seed)
+            held_out = (len(prepared.rows.val), len(prepared.rows.test))
+            shapes[id(run.cell)] = (static_part(run.cell, prepared), held_out)
+        config, held_out = shapes[id(run.cell)]
+        key = (config, run.cell.data.name, _options(run.cell.data), held_out)
+        members.setdefault(key, []).append(run)
+    return [_group(mine) for mine in members.values()]
+
+
+def _group(runs: list[RunSpec]) -> Group:
+    cells = {id(run.cell): run for run in runs}.values()
+    each = [prepare(run.cell.data, run.seed) for run in cells]
+    config, data = static_part(runs[0].cell, each[0]), runs[0].cell.data
+    n_train, n_val_pu = (max(len(getattr(one.rows, name)) for one in each) for name in ("train", "val_pu"))
+    return Group(config, data.name, _options(data), n_train, n_val_pu, runs)
 
 
 def static_part(cell: Cell, prepared: Prepared) -> train.Config:
@@ -107,8 +133,6 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
         model=cell.model,
         epochs=t.epochs,
         batch_size=t.batch_size,
-        n_labeled=prepared.n_labeled,
-        n_val_labeled=prepared.n_val_labeled,
         val_sizes=prepared.val_sizes,
         mixup=cell.method.mixup,
         batching=cell.method.batching,
@@ -187,8 +211,12 @@ def _prepare(c: DataConfig, seed: int) -> Prepared:
         test=split.test.astype(np.int32),
         mean=mean,
         sd=sd,
+        n_labeled=np.int32(len(sample.labeled)),
+        n_train=np.int32(len(sample.labeled) + len(sample.unlabeled)),
+        n_val_labeled=np.int32(len(val_sample.labeled)),
+        n_val_pu=np.int32(len(val_sample.labeled) + len(val_sample.unlabeled)),
     )
-    return Prepared(rows, len(sample.labeled), len(val_sample.labeled), _val_sizes(c, split.validation_sizes), prior)
+    return Prepared(rows, _val_sizes(c, split.validation_sizes), prior)
 
 
 def _val_sizes(config: DataConfig, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:

@@ -19,24 +19,22 @@ def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) ->
     rows = jnp.concatenate([data.train, data.val, data.test])
     logits = _in_blocks(lambda rows: apply(params, features(data, rows)), rows) - hyper.decision_offset
     z_train, z_val, z_test = jnp.split(logits, [n, n + v])
-    labeled, val_labeled = (
-        (jnp.arange(len(places)) < count).astype(jnp.float32)
-        for places, count in ((data.train, config.n_labeled), (data.val_pu, config.n_val_labeled))
-    )
     y = data.y.astype(jnp.float32)
-    everything = jnp.ones(n)
     judged = {"test": (z_test, y[data.test], jnp.ones(len(data.test)))}
-    proxied = {"train": (z_train, labeled, everything)}
+    proxied = {"train": (z_train, data.labeled, data.counts)}
+    val_places = jnp.arange(len(data.val_pu))
     for prefix, size in config.val_sizes:
         judged[prefix] = z_val, y[data.val], (jnp.arange(v) < size).astype(jnp.float32)
-        proxied[prefix] = z_val[data.val_pu], val_labeled, (data.val_pu < size).astype(jnp.float32)
-    history = _train_scores(z_train, labeled, y[data.train])
+        inside = (val_places < data.n_val_pu) & (data.val_pu < size)
+        val_labeled = (val_places < data.n_val_labeled).astype(jnp.float32)
+        proxied[prefix] = z_val[data.val_pu], val_labeled, inside.astype(jnp.float32)
+    history = _train_scores(z_train, data.labeled, y[data.train], data.counts)
     history |= _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
-    log_p_max = jax.nn.log_sigmoid(z_train).max()
+    log_p_max = jnp.where(data.counts > 0, jax.nn.log_sigmoid(z_train), -jnp.inf).max()
     history |= _of_sets(functools.partial(_judged, log_p_max=log_p_max, hyper=hyper), judged)
     if config.probes:
-        sets = (features(data, data.train), labeled, y[data.train], features(data, data.test), y[data.test])
-        seen = ProbeInput(params, apply, *sets, hyper)
+        train_set = (features(data, data.train), data.labeled, data.counts, y[data.train])
+        seen = ProbeInput(params, apply, *train_set, features(data, data.test), y[data.test], hyper)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 
@@ -66,9 +64,10 @@ def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> His
     return metrics.proxy_metrics(logits, labeled, prior=hyper.prior, mask=mask)
 
 
-def _train_scores(logits: Array, labeled: Array, labels: Array) -> History:
-    p = jax.nn.sigmoid(logits)
-    sets = {"labeled": labeled, "positive": (1 - labeled) * labels, "negative": (1 - labeled) * (1 - labels)}
+def _train_scores(logits: Array, labeled: Array, labels: Array, counts: Array) -> History:
+    p = counts * jax.nn.sigmoid(logits)
+    unlabeled = counts * (1 - labeled)
+    sets = {"labeled": labeled, "positive": unlabeled * labels, "negative": unlabeled * (1 - labels)}
     means = {f"train_p_{name}": (p * rows).sum() / rows.sum() for name, rows in sets.items()}
     return means | {"train_p_max": p.max()}
 

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec, Sharding
 from jaxtyping import Float, Int
@@ -21,9 +22,11 @@ class Data(NamedTuple):
 
     Attributes:
         x: all features. y: all true labels, 1 = positive; training reads them only for ``pn`` and for metrics.
-        train: rows of the training set, the labelled positives first, then U (a row may stand in both).
-        val, test: rows of the held-out sets. val_pu: positions within ``val`` of its own P, then its own U.
+        train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
+        val, test: rows of the held-out sets. val_pu: positions within ``val`` of its own P, then its own U, then padding.
         mean, sd: standardisation, from the training rows alone.
+        n_labeled, n_train: how many of ``train`` are labelled positives, and how many are no padding.
+        n_val_labeled, n_val_pu: the same of ``val_pu``.
     """
 
     x: Float[Array, "rows ..."]
@@ -34,6 +37,20 @@ class Data(NamedTuple):
     test: Rows
     mean: Float[Array, "..."]
     sd: Float[Array, "..."]
+    n_labeled: Int[Array, ""]
+    n_train: Int[Array, ""]
+    n_val_labeled: Int[Array, ""]
+    n_val_pu: Int[Array, ""]
+
+    @property
+    def labeled(self) -> Float[Array, " n"]:
+        """1 where a row of ``train`` is a labelled positive."""
+        return (jnp.arange(self.train.shape[0]) < self.n_labeled).astype(jnp.float32)
+
+    @property
+    def counts(self) -> Float[Array, " n"]:
+        """1 where a row of ``train`` is one, 0 on padding."""
+        return (jnp.arange(self.train.shape[0]) < self.n_train).astype(jnp.float32)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +59,6 @@ class Config:
 
     Attributes:
         model: the network. epochs, batch_size: as they say.
-        n_labeled, n_val_labeled: how many of ``Data.train`` and ``Data.val_pu`` are labelled positives.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
         mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
@@ -55,8 +71,6 @@ class Config:
     model: ModelConfig
     epochs: int
     batch_size: int
-    n_labeled: int
-    n_val_labeled: int
     val_sizes: tuple[tuple[str, int], ...]
     mixup: bool = True
     batching: str = "mixed"
@@ -72,12 +86,16 @@ class Config:
 
 
 class ProbeInput(NamedTuple):
-    """What a probe may look at after an epoch: the network, the training set (P first) and the test set."""
+    """What a probe may look at after an epoch: the network, the training set and the test set.
+
+    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them.
+    """
 
     params: models.Params
     apply: models.Apply
     x_train: Array
     labeled: Array
+    counts: Array
     y_train: Array
     x_test: Array
     y_test: Array

@@ -105,7 +105,9 @@ def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
     step = functools.partial(update, data=data, config=config, hyper=hyper, anchor=anchor)
-    keys = StepKeys(*jax.random.split(_fold(key, STEPS, state.epoch), (len(StepKeys._fields), steps)))
+    # a step's keys stay the same when steps of mere padding follow
+    by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
+    keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
     (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, keys))
     history = train_columns(terms, config) | evaluate(params, data, config, hyper)
     state = state._replace(params=params, opt_state=opt_state, epoch=state.epoch + 1)
@@ -119,8 +121,8 @@ def _fold(key: Array, purpose: int, number: Array | int) -> Array:
 def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
     n = data.train.shape[0]
     if config.batching == "separate":
-        return plan.separate_plan(key, config.n_labeled, n - config.n_labeled, config.batch_size)
-    return plan.mixed_plan(key, n, config.batch_size)
+        return plan.separate_plan(key, n, config.batch_size, data.n_labeled, data.n_train)
+    return plan.mixed_plan(key, n, config.batch_size, data.n_train)
 
 
 def _watched(config: Config) -> list[str]:

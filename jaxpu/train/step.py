@@ -24,10 +24,11 @@ def optimizer(hyper: Hyper) -> optax.GradientTransformation:
 
 
 class StepTerms(NamedTuple):
-    """The terms of one update's loss, and 1 where it was skipped."""
+    """The terms of one update's loss, 1 where it was skipped, and 0 where the whole batch is padding."""
 
     terms: objective.Terms
     skipped: Scalar
+    counted: Scalar
 
 
 def update(
@@ -42,7 +43,7 @@ def update(
     """One update. A batch without a labelled positive leaves parameters and moments as they are."""
     params, opt_state = carry
     places, mask, lam, keys = step
-    x, labeled = features(data, data.train[places]), (places < config.n_labeled).astype(jnp.float32)
+    x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
     labels = data.y[data.train[places]].astype(jnp.float32)
@@ -53,7 +54,7 @@ def update(
     new_params = optax.apply_updates(params, updates)
     usable = (labeled * mask).sum() > 0
     kept = jax.tree.map(functools.partial(jnp.where, usable), (new_params, new_state), (params, opt_state))
-    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32))
+    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
 
 
 class _Batch(NamedTuple):
@@ -95,4 +96,6 @@ def train_columns(steps: StepTerms, config: Config) -> History:
     used = 1.0 - steps.skipped
     total = jnp.maximum(used.sum(), 1.0)
     means = {name: (used * value).sum() / total for name, value in steps.terms._asdict().items()}
-    return {f"train_{name}": value for name, value in means.items()} | {"train_skipped": steps.skipped.mean()}
+    return {f"train_{name}": value for name, value in means.items()} | {
+        "train_skipped": (steps.skipped * steps.counted).sum() / steps.counted.sum()
+    }
