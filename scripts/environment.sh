@@ -23,10 +23,14 @@ find_python() {
 }
 
 # install_into_venv REQUIREMENT: make .venv if it is not there, and install this checkout into it, editable.
+# uv takes seconds where pip takes more than a minute; where uv is not to be had, or fails, pip does it.
 install_into_venv() {
     if [ ! -x .venv/bin/python ]; then
         python=$(find_python)
         "$python" -m venv .venv
+    fi
+    if .venv/bin/python -m pip install --quiet --disable-pip-version-check uv; then
+        .venv/bin/uv pip install --quiet --python .venv/bin/python --editable "$1" && return
     fi
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1"
 }

@@ -26,6 +26,9 @@ REPORTS = {
 }
 """The experiments of each report, and what writes it."""
 
+MAY_LACK_DATA = {"why_mnist"}
+"""Experiments on data that must be fetched; a report without them says that they are missing."""
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -38,7 +41,9 @@ def main() -> None:
         print(f"\n=== {experiment} ({time.monotonic() - began:.0f} s)", flush=True)
         command = [sys.executable, "-m", "jaxpu", "run", f"configs/{experiment}.yaml"]
         done = subprocess.run(command, cwd=ROOT)
-        if done.returncode:
+        if done.returncode and experiment in MAY_LACK_DATA:
+            print(f"{experiment} is left out: see the error above")
+        elif done.returncode:
             sys.exit(done.returncode)
     if arguments.report == "cf_ensemble":
         subprocess.run([sys.executable, "scripts/reference_ensemble.py"], cwd=ROOT, check=True)

@@ -10,7 +10,7 @@ import pytest
 from problems import first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import config, models, train
-from jaxpu.data import DATASETS, describe, load
+from jaxpu.data import DATASETS, FETCHED, describe, load
 from jaxpu.methods import METHODS, PENALTIES, formula
 from jaxpu.objective import RISKS
 from jaxpu.selection import RULES, watched_column
@@ -118,7 +118,7 @@ def test_no_two_methods_are_the_same_but_in_name():
     assert len(set(params.values())) == len(METHODS), "and each trains in its own way"
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", [name for name in DATASETS if name not in FETCHED])
 class TestDataset:
     def test_is_a_problem_of_two_classes(self, name):
         data = load(name)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
@@ -69,22 +70,36 @@ def test_a_seed_alone_is_the_same_seed_among_64(among_64):
         np.testing.assert_allclose(alone, numbers(among_64, seed), rtol=2e-4, atol=2e-5)
 
 
+def test_a_run_does_not_depend_on_the_padding_that_other_label_frequencies_ask_for():
+    key, data, static, hyper = run_inputs(first_cell(tiny(selection__stop=False)))
+    padded = data._replace(train=jnp.pad(data.train, (0, 60)), val_pu=jnp.pad(data.val_pu, (0, 7)))
+    alone, beside = jitted_train(key, data, static, hyper), jitted_train(key, padded, static, hyper)
+    assert len(padded.train) // static.batch_size > len(data.train) // static.batch_size, "a step of mere padding"
+    for name, values in alone.history.items():
+        np.testing.assert_allclose(beside.history[name], values, rtol=2e-4, atol=2e-5, err_msg=name)
+
+
 def test_one_compilation_a_group_whatever_the_numbers(tmp_path, monkeypatch):
     traced = []
     original = train.advance
     monkeypatch.setattr(train, "advance", lambda *a: traced.append(1) or original(*a))
     experiment = tiny(
         methods=["vpudra_fixed", "vpudra_softlabel", "pudra", "nnpu"],
-        grid={"training.lr": [1e-2, 1e-3], "data.prior_scale": [1.0, 0.5], "method.floor": [0, 0.5]},
+        grid={
+            "training.lr": [1e-2, 1e-3],
+            "data.prior_scale": [1.0, 0.5],
+            "data.c": [0.3, 0.5],
+            "method.floor": [0, 0.5],
+        },
         seeds=1,
     )
     outcome = sweep.run(experiment, tmp_path)
-    assert len(runs_of(experiment)) == 32
-    assert outcome.runs["run_id"].n_unique() == 32
+    assert len(runs_of(experiment)) == 64
+    assert outcome.runs["run_id"].n_unique() == 64
     assert outcome.provenance["programs"] == len(groups_of(runs_of(experiment))) == 2  # with and without mixup
     assert len(traced) == 2
     losses = outcome.runs.filter(pl.col("epoch") == 2)
-    assert losses["train_loss"].n_unique() > 16, "traced numbers must matter"
+    assert losses["train_loss"].n_unique() > 32, "traced numbers must matter"
 
 
 def test_finished_runs_are_kept_and_more_seeds_only_add(tmp_path):

@@ -1,7 +1,7 @@
 """Data sets by name, positive-unlabelled sampling (``sampling``) and batch plans (``plan``).
 
 A dataset is a function from keyword options to a `Dataset`. To add one, write such a function (in
-``embedded`` or ``synthetic``, or in a module of its own when it must be downloaded), let the first line of
+``embedded`` or ``synthetic``, or as in ``images`` when it must be fetched), let the first line of
 its docstring say what a row is and which class is positive, and name it in `DATASETS`. Heavy imports belong
 inside the function: this package costs NumPy and nothing more.
 """
@@ -12,9 +12,10 @@ from typing import Any
 
 from jaxpu.data.dataset import Dataset, first_line
 from jaxpu.data.embedded import breast_cancer, digits, spambase
+from jaxpu.data.images import fashion_mnist, mnist
 from jaxpu.data.synthetic import gaussians, mixture
 
-__all__ = ["DATASETS", "Dataset", "describe", "load"]
+__all__ = ["DATASETS", "FETCHED", "Dataset", "describe", "load"]
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "spambase": spambase,
@@ -22,8 +23,13 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "breast_cancer": breast_cancer,
     "gaussians": gaussians,
     "mixture": mixture,
+    "mnist": mnist,
+    "fashion_mnist": fashion_mnist,
 }
 """The datasets by name."""
+
+FETCHED = ("mnist", "fashion_mnist")
+"""Those of them that come from ``JAXPU_DATA_DIR`` or the network; see ``images``."""
 
 
 def load(name: str, **options: Any) -> Dataset:

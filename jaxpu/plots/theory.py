@@ -109,6 +109,35 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
     return figure
 
 
+def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, steps: int = 600) -> Figure:
+    """Draw where p is in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram.
+
+    >>> learning_rates(points=20, steps=50).get_suptitle()[:38]
+    'Up to a step of 2/J″ (dashed) p rests;'
+    """
+    members = {
+        "soft label, point process": METHODS["vpudra_softlabel"],
+        "anchor, point process": METHODS["vpudra_pp"],
+        "soft label, log-MSE": METHODS["soft_logmse"],
+        "anchor, log-MSE": METHODS["vpudra_fixed"],
+    }
+    rates = np.geomspace(2, 120, points)
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.6))
+        for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
+            hypers = _stack([meanfield.setting(method, prior, lr=float(rate)) for rate in rates])
+            paths = np.asarray(meanfield.iterate(jnp.full(points, 0.3), hypers, _lams(alpha, points), steps))
+            last = paths[:, -50:]
+            axis.plot(np.repeat(rates, last.shape[1]), last.ravel(), ".", color=BLUE, markersize=1.5)
+            rest = meanfield.fixed_points(_stack([meanfield.setting(method, prior)] * 20), _lams(alpha, 20))
+            axis.axvline(float(rest.step_limit[0, 0]), color=RED, linewidth=1, linestyle="--")
+            axis.set(title=name, xlabel="step size", xscale="log", ylim=(-0.02, 1.02))
+            axis.title.set_fontsize(8.5)
+        figure.axes[0].set_ylabel("p, last 50 steps", color=INK)
+        headline(figure, "Up to a step of 2/J″ (dashed) p rests; beyond, it swings and then sticks at 1, anchor or not")
+    return figure
+
+
 def _rests(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
     hypers = _stack([meanfield.setting(m, float(pi)) for m, pi in zip(methods, priors, strict=True)])
     return np.asarray(meanfield.fixed_points(hypers, _lams(alpha, len(methods))).p[:, 0])

@@ -58,6 +58,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "penalty_slopes": theory.penalty_slopes,
     "fixed_point_curves": theory.fixed_point_curves,
     "mean_field_paths": theory.mean_field_paths,
+    "learning_rates": theory.learning_rates,
 }
 
 
