@@ -27,6 +27,17 @@ TINY = {
     "placement": {"devices": 1, "part": 2},
 }
 
+TRAIN, VAL_PU = 128, 32
+
+# a linear classifier on them: what test_train and test_contract train, so that one program serves both
+LINEAR = {
+    "model": {"name": "linear"},
+    "training__lr": 0.05,
+    "training__epochs": 12,
+    "training__batch_size": 16,
+    "selection__stop": False,
+}
+
 
 def tiny(**changes) -> Experiment:
     """The tiny experiment with dotted settings changed (dots written as double underscores)."""
@@ -41,10 +52,14 @@ def first_cell(experiment: Experiment) -> Cell:
 
 
 def run_inputs(cell: Cell, seed: int = 0) -> tuple[jax.Array, train.Data, train.Config, objective.Hyper]:
-    """The arguments of ``train.train`` for one seed of a cell, as the sweep would give them."""
+    """The arguments of ``train.train`` for one seed of a cell, as the sweep would give them.
+
+    Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep.
+    """
     prepared = prepare(cell.data, seed)
+    rows = prepared.rows.padded(max(len(prepared.rows.train), TRAIN), max(len(prepared.rows.val_pu), VAL_PU))
     source = dataset(cell.data.name, tuple(sorted(cell.data.options.items())))
-    data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, prepared.rows))
+    data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, rows))
     key = jax.random.fold_in(jax.random.key(0), seed)
     return key, data, static_part(cell, prepared), traced_part(cell, prepared)
 

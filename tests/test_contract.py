@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import first_cell, jitted_train, run_inputs, tiny
+from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
@@ -16,14 +16,7 @@ from jaxpu.objective import RISKS
 from jaxpu.selection import RULES, watched_column
 from jaxpu.sweep import groups_of, prepare, runs_of
 
-# the problem of test_train's methods, so that their programs are compiled once
-SETTINGS = {
-    "model": {"name": "linear"},
-    "data__c": 0.5,
-    "training__lr": 0.05,
-    "training__epochs": 12,
-    "selection__stop": False,
-}
+SETTINGS = LINEAR | {"data__c": 0.5}
 ONLY_WITH_MIXUP = {"train_penalty", "train_target"}
 
 
@@ -81,8 +74,8 @@ class TestMethod:
             assert np.abs(history["train_penalty"]).max() > 0, "the penalty acts"
 
     def test_the_rows_and_the_start_of_a_seed_belong_to_the_seed(self, method):
-        _, data, static, hyper = run_inputs(cell_of(method))
-        _, of_vpu, static_of_vpu, hyper_of_vpu = run_inputs(cell_of("vpu"))
+        _, data, _, hyper = run_inputs(cell_of(method))
+        _, of_vpu, _, hyper_of_vpu = run_inputs(cell_of("vpu"))
         jax.tree.map(np.testing.assert_array_equal, data, of_vpu)
         assert float(hyper.prior) == float(hyper_of_vpu.prior)
         jax.tree.map(np.testing.assert_array_equal, start_of(method), start_of("vpu"))
@@ -217,7 +210,7 @@ def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((run.state.params, run.state.opt_state)))
         assert largest_change(before, run.state.params) > 1e-3
         risks.add(RISKS[int(hyper.risk)])
-        rows = len(data.train)
+        rows = int(data.n_train)
         if batching == "mixed" and batch_size == 1:  # every batch is one row: P trains, U is skipped
             assert float(run.history["train_skipped"][0]) == pytest.approx(1 - int(data.n_labeled) / rows)
     if batching == "mixed":

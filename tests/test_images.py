@@ -1,4 +1,4 @@
-"""Images from a folder or from OpenML: both ways on small sets that the tests make, and the real ones where they are."""
+"""Images from a folder or from OpenML: both ways on small sets made here, and the real ones where they are."""
 
 import numpy as np
 import pytest

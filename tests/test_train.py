@@ -9,19 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import first_cell, jitted_train, run_inputs, tiny
+from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import mixup, models, train
 from jaxpu.data import plan
 from jaxpu.selection import RULES, replay, watched_column
 
-LINEAR = {
-    "model": {"name": "linear"},
-    "data__c": 0.1,
-    "training__batch_size": 16,
-    "selection__stop": False,
-    "training__lr": 0.05,
-}
+FEW_LABELS = LINEAR | {"data__c": 0.1}
 
 
 def sigmoid(z):
@@ -39,7 +33,7 @@ def plain_loop(cell, key, data, static, params, prior):
     m, v, count, skipped = np.zeros_like(theta), np.zeros_like(theta), 0, []
     method, settings = cell.method, cell.training
     for epoch in range(static.epochs):
-        rows, masks = plan.mixed_plan(train.loop._fold(key, train.SHUFFLE, epoch), len(data.train), static.batch_size)
+        rows, masks = plan.mixed_plan(train.loop._fold(key, train.SHUFFLE, epoch), int(data.n_train), static.batch_size)
         lams = mixup.sample(train.loop._fold(key, train.LAMBDA, epoch), settings.alpha, (len(rows),))
         step_keys = jax.random.split(train.loop._fold(key, train.STEPS, epoch), (len(rows), 3))
         skipped.append(0)
@@ -74,7 +68,7 @@ def plain_loop(cell, key, data, static, params, prior):
 
 @pytest.mark.parametrize("method", ["vpudra_fixed", "vpudra_softlabel", "soft_logmse", "vpudra_pp"])
 def test_training_is_the_plain_loop(method):
-    cell = first_cell(tiny(methods=[method], training__weight_decay=0.01, **LINEAR))
+    cell = first_cell(tiny(methods=[method], training__weight_decay=0.01, **FEW_LABELS))
     key, data, static, hyper = run_inputs(cell)
     start = models.build(static.model, (3,)).init(jax.random.fold_in(key, train.INIT), hyper.initial_p)
     theta, skipped = plain_loop(cell, key, data, static, start, float(hyper.prior))
@@ -82,13 +76,13 @@ def test_training_is_the_plain_loop(method):
     got = np.append(np.ravel(run.state.params["head"]["kernel"]), run.state.params["head"]["bias"])
     assert np.abs(theta - np.append(np.ravel(start["head"]["kernel"]), start["head"]["bias"])).max() > 0.1
     np.testing.assert_allclose(got, theta, rtol=2e-4, atol=2e-5)
-    steps = plan.steps_per_epoch(len(data.train), static.batch_size)
+    steps = plan.steps_per_epoch(int(data.n_train), static.batch_size)
     assert sum(skipped) > 0, "the problem is meant to have batches without a labelled positive"
     np.testing.assert_allclose(run.history["train_skipped"], np.array(skipped) / steps, rtol=1e-6)
 
 
 def test_changing_numbers_recompiles_nothing():
-    base = tiny(**LINEAR)
+    base = tiny(**FEW_LABELS)
     jitted_train(*run_inputs(first_cell(base)))
     before = jitted_train._cache_size()
     for change in (
@@ -100,25 +94,25 @@ def test_changing_numbers_recompiles_nothing():
         {"methods": [{"preset": "vpudra_softlabel", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
         {"methods": ["vpu"]},
     ):
-        key, data, static, hyper = run_inputs(first_cell(tiny(**(LINEAR | change))))
+        key, data, static, hyper = run_inputs(first_cell(tiny(**(FEW_LABELS | change))))
         jitted_train(key, data, static, hyper)
     assert jitted_train._cache_size() == before
 
 
 def test_a_run_is_the_same_in_one_segment_or_in_many_and_ends_where_it_ends():
-    key, data, static, hyper = run_inputs(first_cell(tiny(**LINEAR)))
+    key, data, static, hyper = run_inputs(first_cell(tiny(**FEW_LABELS)))
     whole = jitted_train(key, data, static, hyper)
-    advance = jax.jit(functools.partial(train.advance, config=static, epochs=3))
+    advance = jax.jit(functools.partial(train.advance, config=static, epochs=5))
     state = train.init(key, data, static, hyper)
     pieces = []
-    for _ in range(3):  # 9 epochs for a run of 4
+    for _ in range(3):  # 15 epochs for a run of 12
         state, history = advance(key, state, data, hyper=hyper)
         pieces.append(history)
-    assert int(state.epoch) == static.epochs == 4
+    assert int(state.epoch) == static.epochs == 12
     for name, values in whole.history.items():
         joined = np.concatenate([piece[name] for piece in pieces])
-        assert np.isnan(joined[4:]).all()
-        np.testing.assert_allclose(joined[:4], values, rtol=1e-5, atol=1e-6, err_msg=name)
+        assert np.isnan(joined[12:]).all()
+        np.testing.assert_allclose(joined[:12], values, rtol=1e-5, atol=1e-6, err_msg=name)
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), state.params, whole.state.params)
 
 
@@ -211,7 +205,7 @@ def test_every_method_of_a_seed_has_the_same_labelled_set_and_start():
 
 @pytest.mark.parametrize(("initial_p", "starts_at"), [("prior", None), (0.05, 0.05), ("init", 0.5)])
 def test_a_run_starts_where_it_is_told(initial_p, starts_at):
-    key, data, static, hyper = run_inputs(first_cell(tiny(training__initial_p=initial_p, **LINEAR)))
+    key, data, static, hyper = run_inputs(first_cell(tiny(training__initial_p=initial_p, **FEW_LABELS)))
     bias = float(train.init(key, data, static, hyper).params["head"]["bias"][0])
     p = 1 / (1 + np.exp(-bias))
     if initial_p == "init":
@@ -222,14 +216,14 @@ def test_a_run_starts_where_it_is_told(initial_p, starts_at):
 
 
 def test_probes_see_the_network_after_each_epoch():
-    cell = first_cell(tiny(**LINEAR))
+    cell = first_cell(tiny(**FEW_LABELS))
     key, data, static, hyper = run_inputs(cell)
     probes = (
         ("weights", lambda seen: seen.params["head"]["kernel"][:, 0]),
         ("test_mean", lambda seen: jax.nn.sigmoid(seen.apply(seen.params, seen.x_test)).mean()),
     )
     run = jitted_train(key, data, dataclasses.replace(static, probes=probes), hyper)
-    assert run.history["probe_weights"].shape == (4, 3)
+    assert run.history["probe_weights"].shape == (12, 3)
     np.testing.assert_allclose(run.history["probe_weights"][-1], run.state.params["head"]["kernel"][:, 0], rtol=1e-6)
     np.testing.assert_allclose(run.history["probe_test_mean"], run.history["test_score_mean"], rtol=1e-5)
 
@@ -237,16 +231,7 @@ def test_probes_see_the_network_after_each_epoch():
 @pytest.mark.parametrize("method", ["vpu_published", "nnpusb", "pudra_softplus"])
 def test_methods_of_other_batches_and_thresholds_learn_too(method):
     # the synthetic problem is nearly separable: a linear classifier gets F1 around 0.93
-    cell = first_cell(
-        tiny(
-            methods=[method],
-            model={"name": "linear"},
-            training__lr=0.05,
-            training__epochs=12,
-            data__c=0.5,
-            selection__stop=False,
-        )
-    )
+    cell = first_cell(tiny(methods=[method], data__c=0.5, **LINEAR))
     _, _, static, _ = inputs = run_inputs(cell)
     run = jitted_train(*inputs)
     assert static.batching == ("separate" if method == "vpu_published" else "mixed")

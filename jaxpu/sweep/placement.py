@@ -110,40 +110,17 @@ class Program:
         self._static, self._epochs = static, epochs
         self.by_run = NamedSharding(mesh, PartitionSpec("run"))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
-        self._run: Callable[..., Any] | None = None
+        self._run: Callable[..., Segment] | None = None
         self.compile_seconds = 0.0
-
-    def _segment(self, x: Array, y: Array, slots: Slots, states: train.State) -> Segment:
-        """Advance every slot: a slot at epoch 0 is initialised first, a finished one costs nothing."""
-
-        def one(slot: tuple[Slots, train.State]) -> Segment:
-            (seed, rows, hyper), state = slot
-            key = jax.random.fold_in(jax.random.key(0), seed)
-            data = train.Data(x, y, *map(jnp.asarray, rows))
-            start = functools.partial(train.init, key, data, self._static, hyper)
-            state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)
-            state, history = train.advance(key, state, data, self._static, hyper, self._epochs)
-            return state, history, train.finished(state, self._static)
-
-        # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
-        chunk = self.placement.chunk if self.placement.chunk > 1 else None
-        return lax.map(one, (slots, states), batch_size=chunk)
 
     def compile(self, x: Array, y: Array, slots: Slots, states: train.State) -> None:
         """Compile for these shapes, once."""
         if self._run is not None:
             return
         began = time.perf_counter()
-        spec = PartitionSpec("run")
-        sharded = jax.shard_map(
-            self._segment,
-            mesh=self.placement.mesh,
-            in_specs=(PartitionSpec(), PartitionSpec(), spec, spec),
-            out_specs=(spec, spec, spec),
-            axis_names={"run"},
-            check_vma=False,
-        )
-        self._run = jax.jit(sharded, donate_argnums=3).lower(x, y, slots, states).compile()
+        leaves, structure = jax.tree.flatten((x, y, slots, states))
+        shapes = tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding) for leaf in leaves)
+        self._run = compiled(self.placement, self._static, self._epochs, structure, shapes)
         self.compile_seconds = time.perf_counter() - began
 
     def __call__(self, x: Array, y: Array, slots: Slots, states: train.State) -> Segment:
@@ -164,3 +141,42 @@ class Program:
 
         states = jax.tree.map(stack, jax.eval_shape(shape_of))
         return states._replace(epoch=np.full_like(states.epoch, self._static.epochs))
+
+
+@functools.lru_cache(maxsize=32)
+def compiled(
+    placement: Placement,
+    static: train.Config,
+    epochs: int,
+    structure: jax.tree_util.PyTreeDef,
+    shapes: tuple[jax.ShapeDtypeStruct, ...],
+) -> Callable[..., Segment]:
+    """The program of a segment for arguments of these shapes; a process compiles it once, whoever asks for it."""
+    spec = PartitionSpec("run")
+    sharded = jax.shard_map(
+        functools.partial(_segment, placement.chunk, static, epochs),
+        mesh=placement.mesh,
+        in_specs=(PartitionSpec(), PartitionSpec(), spec, spec),
+        out_specs=(spec, spec, spec),
+        axis_names={"run"},
+        check_vma=False,
+    )
+    return jax.jit(sharded, donate_argnums=3).lower(*structure.unflatten(shapes)).compile()
+
+
+def _segment(
+    at_once: int, static: train.Config, epochs: int, x: Array, y: Array, slots: Slots, states: train.State
+) -> Segment:
+    """Advance every slot: a slot at epoch 0 is initialised first, a finished one costs nothing."""
+
+    def one(slot: tuple[Slots, train.State]) -> Segment:
+        (seed, rows, hyper), state = slot
+        key = jax.random.fold_in(jax.random.key(0), seed)
+        data = train.Data(x, y, *map(jnp.asarray, rows))
+        start = functools.partial(train.init, key, data, static, hyper)
+        state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)
+        state, history = train.advance(key, state, data, static, hyper, epochs)
+        return state, history, train.finished(state, static)
+
+    # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
+    return lax.map(one, (slots, states), batch_size=at_once if at_once > 1 else None)

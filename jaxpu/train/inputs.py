@@ -23,7 +23,7 @@ class Data(NamedTuple):
     Attributes:
         x: all features. y: all true labels, 1 = positive; training reads them only for ``pn`` and for metrics.
         train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
-        val, test: rows of the held-out sets. val_pu: positions within ``val`` of its own P, then its own U, then padding.
+        val, test: rows of the held-out sets. val_pu: positions within ``val`` of its P, then its U, then padding.
         mean, sd: standardisation, from the training rows alone.
         n_labeled, n_train: how many of ``train`` are labelled positives, and how many are no padding.
         n_val_labeled, n_val_pu: the same of ``val_pu``.
