@@ -1,5 +1,6 @@
 """Configurations: what is read, what is refused and how the refusal reads, what a grid expands to."""
 
+import functools
 import subprocess
 import sys
 import time
@@ -10,8 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxpu import config
-from jaxpu.config import ConfigError, Experiment, digest, expand, load, parse, to_dict
+from jaxpu.config import (
+    ConfigError,
+    DataConfig,
+    Experiment,
+    ModelConfig,
+    TrainingConfig,
+    digest,
+    expand,
+    load,
+    parse,
+    to_dict,
+)
+from jaxpu.config.schema import as_dict
 from jaxpu.methods import METHODS, Method
+from jaxpu.sweep.prepare import FORMAT
 
 
 def test_yaml_reads_1e_4_as_a_string_and_we_as_a_number(tmp_path):
@@ -122,6 +136,61 @@ def test_a_digest_changes_with_every_number_and_with_nothing_else():
         parse({"methods": ["pudra"]}),
     ]
     assert len({digest(e) for e in [base, *changed]}) == 5
+
+
+def test_defaults_are_those_that_recorded_runs_were_made_with():
+    """Identities leave defaults out: whoever changes one here raises ``sweep.prepare.FORMAT``, a new one is added."""
+    recorded = {
+        DataConfig: {
+            "name": "spambase",
+            "options": {},
+            "scenario": "case_control",
+            "mechanism": "scar",
+            "c": 0.1,
+            "test": 0.2,
+            "validation": [0.1],
+            "prior": "unlabeled",
+            "prior_scale": 1.0,
+        },
+        ModelConfig: {"name": "mlp", "hidden": [512, 256, 128, 64], "dropout": [0.3, 0.3, 0.2], "init": "torch"},
+        TrainingConfig: {
+            "epochs": 40,
+            "batch_size": 256,
+            "lr": 3e-4,
+            "weight_decay": 1e-4,
+            "alpha": 0.3,
+            "alpha_schedule": "constant",
+            "lam_per": "batch",
+            "initial_p": "prior",
+        },
+        functools.partial(Method, base="pn"): {
+            "base": "pn",
+            "surrogate": "sigmoid",
+            "batch_prior": False,
+            "beta": 0.0,
+            "gamma": 1.0,
+            "penalty": "none",
+            "anchor": 1.0,
+            "anchor_end": None,
+            "floor": 0.0,
+            "partner_floor": 0.0,
+            "weight": 1.0,
+            "weight_by_lambda": True,
+            "mix_unlabeled_only": False,
+            "batching": "mixed",
+            "decision": "half",
+            "source": "",
+        },
+    }
+    for make, defaults in recorded.items():
+        assert as_dict(make()) == defaults
+    assert FORMAT == 2
+
+
+def test_a_new_option_at_its_default_leaves_identities_as_they_were():
+    assert digest(DataConfig()) == digest(DataConfig(**as_dict(DataConfig())))
+    assert digest(DataConfig()) != digest(ModelConfig()), "both are all defaults, of different things"
+    assert digest(METHODS["pn"]) == digest(Method(**as_dict(METHODS["pn"])))
 
 
 @given(

@@ -117,10 +117,21 @@ def dump(experiment: Any) -> str:
 def digest(*values: Any) -> str:
     """Sixteen hex digits that change when any of the configuration objects or plain values does.
 
+    A setting at its default does not enter: a new option, whose default is what was done before, leaves the
+    identities of recorded runs as they were. Whoever changes a default raises ``jaxpu.sweep.prepare.FORMAT``.
+
     >>> from jaxpu.config import DataConfig
     >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))
     (True, False)
     """
-    plain = [as_dict(v) if dataclasses.is_dataclass(v) else v for v in values]
+    plain = [_chosen(v) if dataclasses.is_dataclass(v) else v for v in values]
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _chosen(settings: Any) -> dict[str, Any]:
+    """The settings that are not at their default, and the kind of thing they are settings of."""
+    fields = type(settings).__pydantic_fields__
+    chosen = {name: getattr(settings, name) for name in fields}
+    chosen = {k: v for k, v in chosen.items() if v != fields[k].get_default(call_default_factory=True)}
+    return {"": type(settings).__name__, **{name: as_dict(settings)[name] for name in chosen}}

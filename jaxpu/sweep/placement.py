@@ -148,7 +148,7 @@ def compiled(
     placement: Placement,
     static: train.Config,
     epochs: int,
-    structure: jax.tree_util.PyTreeDef,
+    structure: Any,
     shapes: tuple[jax.ShapeDtypeStruct, ...],
 ) -> Callable[..., Segment]:
     """The program of a segment for arguments of these shapes; a process compiles it once, whoever asks for it."""

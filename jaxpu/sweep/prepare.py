@@ -25,10 +25,10 @@ class Rows(NamedTuple):
     test: np.ndarray
     mean: np.ndarray
     sd: np.ndarray
-    n_labeled: np.ndarray
-    n_train: np.ndarray
-    n_val_labeled: np.ndarray
-    n_val_pu: np.ndarray
+    n_labeled: np.int32
+    n_train: np.int32
+    n_val_labeled: np.int32
+    n_val_pu: np.int32
 
     def padded(self, train: int, val_pu: int) -> "Rows":
         """The same with ``train`` and ``val_pu`` rows in all: padding lets label frequencies share a program."""
