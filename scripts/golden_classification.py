@@ -102,7 +102,7 @@ FORMULAS = {f.__name__: f for f in (mse, cross_entropy, mae, mae_mse, bonus, enc
 
 
 def probabilities(logits):
-    """p and 1 - p of every class of one row; a number stands for the logits 0 and itself."""
+    """Pairs p, 1 - p of every class of one row; a number stands for the logits 0 and itself."""
     powers = np.exp(np.atleast_1d(logits) if np.ndim(logits) else np.array([0.0, logits]))
     total = powers.sum()
     return [(powers[k] / total, np.delete(powers, k).sum() / total) for k in range(powers.size)]

@@ -37,7 +37,8 @@ def class_weights(labels: Labels, labeled: Mask, *, strength: ScalarLike = 1.0) 
 def focal_weights(logits: Instances, labels: Labels, *, exponent: ScalarLike) -> Instances:
     """Focal factor (1 - p_t)^γ, with p_t = p where y = 1 and 1 - p where y = 0: hard instances count more.
 
-    It multiplies weights and is not differentiated, so that the gradient stays (p - y) times a weight.
+    It multiplies weights and is not differentiated, so that the gradient stays (p - y) times a weight;
+    :func:`jaxpu.losses.focal` is differentiated through it.
 
     Args:
         logits: z, shape (n,). labels: y, shape (n,). exponent: γ ≥ 0; 0 gives ones.

@@ -1,6 +1,7 @@
 """From a margin loss to a classification loss: its expectation over the label, weighted and reduced over the rows."""
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,7 +11,7 @@ from jaxpu.losses.labels import check_shapes, margins
 from jaxpu.losses.rows import counted_rows, wide, without_padding
 from jaxpu.types import ClassLabels, ClassLogits, Mask, Weights
 
-Loss = Float[Array, ""] | Float[Array, " n"]
+Loss: TypeAlias = Float[Array, ""] | Float[Array, " n"]
 """A scalar, or with ``reduction="none"`` one number a row."""
 
 REDUCTIONS = ("mean", "sum", "none")

@@ -14,7 +14,7 @@ encouraging [1.0, 1.0, 0.46]
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +22,13 @@ from jax import Array
 from jaxtyping import Float
 
 from jaxpu.losses.labels import check_shapes, distribution
+from jaxpu.losses.options import check_range
 from jaxpu.losses.rows import wide
 from jaxpu.losses.surrogates import SLOPES
 from jaxpu.types import ClassLabels, ClassLogits, ScalarLike
 
-Probabilities = Float[Array, "*shape"]
+Probabilities: TypeAlias = Float[Array, "*shape"]
+"""p of the label, of any shape."""
 
 
 def mse(p: Probabilities) -> Probabilities:
@@ -72,10 +74,14 @@ def mae_mse(p: Probabilities) -> Probabilities:
 def bonus(p: Probabilities, *, floor: ScalarLike = 0.0) -> Probabilities:
     """Size s = 1, and 1 - p beyond p = 1 - f.
 
+    Raises:
+        ValueError: a Python number as ``floor`` outside [0, 1].
+
     Example:
         >>> bonus(jnp.array([0.0, 0.5, 1.0])).tolist()
         [1.0, 1.0, 1.0]
     """
+    check_range("floor", floor, 0, 1)
     return jnp.where(1 - p >= floor, 1, 1 - p)
 
 
@@ -83,7 +89,7 @@ def encouraging(p: Probabilities, *, log_end: ScalarLike = 0.75, slope: str = "t
     """Size s = 1 up to p = LE, beyond it (1 - p) (1 + a p) with a = 1 / (1 - LE), or a = 1 for the "unit" slope.
 
     Raises:
-        ValueError: a slope that does not exist.
+        ValueError: a Python number as ``log_end`` outside [0, 1]; a slope that does not exist.
 
     Example:
         >>> encouraging(jnp.array([0.0, 0.5, 1.0]), log_end=0.0).tolist()
@@ -91,6 +97,7 @@ def encouraging(p: Probabilities, *, log_end: ScalarLike = 0.75, slope: str = "t
     """
     if slope not in SLOPES:
         raise ValueError(f"slope is {slope!r}, expected one of {list(SLOPES)}")
+    check_range("log_end", log_end, 0, 1)
     left = jnp.asarray(1 - log_end, p.dtype)
     steepness = 1 / jnp.where(left > 0, left, 1) if slope == "tangent" else 1
     return jnp.where(p <= log_end, 1, (1 - p) * (1 + steepness * p))
@@ -99,10 +106,14 @@ def encouraging(p: Probabilities, *, log_end: ScalarLike = 0.75, slope: str = "t
 def focal(p: Probabilities, *, gamma: ScalarLike = 2.0) -> Probabilities:
     """Size s = (1 - p)^γ (1 - p - γ p log p).
 
+    Raises:
+        ValueError: a negative or infinite Python number as ``gamma``.
+
     Example:
         >>> [round(x, 4) for x in focal(jnp.array([0.0, 0.5, 1.0])).tolist()]
         [1.0, 0.2983, 0.0]
     """
+    check_range("gamma", gamma, 0)
     gamma = jnp.asarray(gamma, p.dtype)
     return (1 - p) ** gamma * (1 - p - gamma * jax.scipy.special.xlogy(p, p))
 

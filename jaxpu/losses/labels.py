@@ -46,7 +46,7 @@ def distribution(labels: ClassLabels, classes: int) -> Float[Array, "n k"]:
         positive = _shares(labels)
         return jnp.stack([1 - positive, positive], axis=-1)
     hit = one_hot(labels, classes)
-    return jnp.where(hit.any(axis=-1, keepdims=True), wide(hit), jnp.nan)
+    return jnp.where(hit.any(axis=-1, keepdims=True), hit.astype(float), jnp.nan)
 
 
 def smooth_labels(labels: ClassLabels, classes: int, amount: ScalarLike) -> Float[Array, "n k"]:

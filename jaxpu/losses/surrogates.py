@@ -2,7 +2,7 @@
 
 A positive row pays ℓ(z), a row taken as negative pays ℓ(-z). uPU and nnPU (:mod:`jaxpu.losses.pu`) are risks
 of such a loss, and so are the losses of :mod:`jaxpu.losses.classification`, binary or not: there σ(m) = p_y is the
-probability of the label, and m = log p_y / (1 - p_y). The functions work elementwise and keep the shape and dtype of
+probability of the label, and m its log odds. The functions work elementwise and keep the shape and dtype of
 their input.
 
 In ``SURROGATES`` are those that a configuration can name. The others take an option:

@@ -9,21 +9,22 @@
 1.871
 """
 
+from typing import TypeAlias
+
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float, Int, Num
+from jaxtyping import Float, Int, Num
 
 from jaxpu.losses.labels import check_labels, distribution, one_hot
 from jaxpu.losses.options import check_range
-from jaxpu.losses.rows import counted_rows, wide, without_padding
+from jaxpu.losses.rows import counted_rows, without_padding
 from jaxpu.types import ClassLabels, Mask, ScalarLike, Weights
 
-ClassWeights = Float[Array, " k"]
+ClassWeights: TypeAlias = Float[Array, " k"]
+"""One weight a class."""
 
 
-def class_counts(
-    labels: Int[Array, " n"] | Bool[Array, " n"], classes: int, *, mask: Mask | None = None
-) -> Int[Array, " k"]:
+def class_counts(labels: ClassLabels, classes: int, *, mask: Mask | None = None) -> Int[Array, " k"]:
     """Number of rows of every class, shape (classes,).
 
     Args:
@@ -44,9 +45,7 @@ def class_counts(
     return (one_hot(labels, classes) & counted[:, None]).sum(axis=0)
 
 
-def inverse_frequency(
-    labels: Int[Array, " n"] | Bool[Array, " n"], classes: int, *, mask: Mask | None = None
-) -> ClassWeights:
+def inverse_frequency(labels: ClassLabels, classes: int, *, mask: Mask | None = None) -> ClassWeights:
     """Inverse class frequency, w_c = n / (k n_c), k the number of classes that have rows: all weigh the same, n / k.
 
     A class without rows has weight 1. Where there is one class only, so has that: for two classes this is the
@@ -84,7 +83,7 @@ def effective_number(counts: Num[Array, " k"], beta: ScalarLike) -> ClassWeights
         [0.175, 1.825]
     """
     check_range("beta", beta, 0, 1)
-    counts = wide(jnp.asarray(counts))
+    counts = jnp.asarray(counts, float)
     if counts.ndim != 1:
         raise ValueError(f"counts have shape {counts.shape}, expected (k,): one a class")
     left = jnp.asarray(1 - beta, counts.dtype)  # before the cast: near 1 a Python number still has all its digits

@@ -90,7 +90,7 @@ def encouraging(
 
 
 def constant(epochs: int) -> Float[Array, " epochs"]:
-    """No way at all: the start in every epoch.
+    """Stays at the start.
 
     Example:
         >>> constant(3).tolist()
@@ -100,7 +100,7 @@ def constant(epochs: int) -> Float[Array, " epochs"]:
 
 
 def linear(epochs: int) -> Float[Array, " epochs"]:
-    """Evenly, from the start in the first epoch to the end in the last.
+    """Goes evenly, from the start in the first epoch to the end in the last.
 
     Example:
         >>> linear(3).tolist()
@@ -110,7 +110,7 @@ def linear(epochs: int) -> Float[Array, " epochs"]:
 
 
 def step(epochs: int) -> Float[Array, " epochs"]:
-    """All at once: the start in the first half of the epochs, the end in the second, which has the middle one.
+    """Goes at half time; a middle epoch is in the second half.
 
     Example:
         >>> step(5).tolist()
@@ -123,12 +123,14 @@ LOG_END_SCHEDULES: dict[str, Callable[[int], Array]] = {"constant": constant, "l
 """The share of the way from start to end that is done in every epoch, by the schedule's name."""
 
 
-def log_end_schedule(kind: str, epochs: int, start: ScalarLike, end: ScalarLike = 1.0) -> Float[Array, " epochs"]:
+def log_end_schedule(
+    kind: str, epochs: int, start: ScalarLike, end: ScalarLike | None = None
+) -> Float[Array, " epochs"]:
     """LE of every epoch: start + (end - start) times the share of the way that is done.
 
     Args:
         kind: a name from ``LOG_END_SCHEDULES``. epochs: at least 1.
-        start, end: in [0, 1]; may be traced. "constant" stays at the start.
+        start, end: in [0, 1]; may be traced. No end is the start; "constant" does not use it.
 
     Raises:
         ValueError: no schedule of that name, less than one epoch, a Python number outside [0, 1].
@@ -141,6 +143,7 @@ def log_end_schedule(kind: str, epochs: int, start: ScalarLike, end: ScalarLike 
         raise ValueError(f"kind is {kind!r}, expected one of {list(LOG_END_SCHEDULES)}")
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}, expected at least 1")
+    end = start if end is None else end
     check_range("start", start, 0, 1)
     check_range("end", end, 0, 1)
     return start + (end - start) * LOG_END_SCHEDULES[kind](epochs)
