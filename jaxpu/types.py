@@ -20,11 +20,20 @@ ScalarLike: TypeAlias = float | int | jnp.number | Num[Array, ""]
 Logits: TypeAlias = Float[Array, " n"]
 """Logits z of n rows, any floating dtype."""
 
+ClassLogits: TypeAlias = Float[Array, "n *k"]
+"""Logits of n rows: one a row for two classes, shape (n,), or one a class, shape (n, k)."""
+
+ClassLabels: TypeAlias = Num[Array, "n *_"] | Bool[Array, "n *_"]
+"""Hard labels, shape (n,), or soft ones, shape (n, k) or for two classes (n,)."""
+
 Labeled: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
 """1 = labelled positive, 0 = unlabelled, one entry a row."""
 
 Mask: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
 """1 = the row counts, 0 = it is padding."""
+
+Weights: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
+"""How much each row counts, at least 0."""
 
 Rows: TypeAlias = Int[Array, " n"]
 """Row numbers into the one uploaded feature array."""

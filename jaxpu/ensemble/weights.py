@@ -4,6 +4,7 @@ import jax
 from jax import numpy as jnp
 
 from jaxpu.ensemble.types import Instances, Labels, Mask
+from jaxpu.losses import inverse_frequency, row_weights
 from jaxpu.types import ScalarLike
 
 
@@ -21,26 +22,23 @@ def class_weights(labels: Labels, labeled: Mask, *, strength: ScalarLike = 1.0) 
     Returns:
         The weights, shape (n,).
 
-    Source: King and Zeng, "Logistic regression in rare events data", Political Analysis 9, 2001.
+    Source: :func:`jaxpu.losses.inverse_frequency`, of which this is a power.
 
     Example:
         >>> import numpy as np
         >>> print(np.array(class_weights(jnp.array([1.0, 0.0, 0.0, 0.0, 0.0]), jnp.array([1, 1, 1, 1, 0]))).round(3))
         [2.    0.667 0.667 0.667 0.   ]
     """
-    known = jnp.asarray(labeled) > 0
-    positive = known & (labels > 0)
-    n, n_positive = known.sum(), positive.sum()
-    n_negative = n - n_positive
-    of_class = jnp.where(positive, n_positive, n_negative)
-    ratio = jnp.where((n_positive > 0) & (n_negative > 0), n / (2 * jnp.maximum(of_class, 1)), 1.0)
-    return jnp.where(known, ratio**strength, 0.0)
+    known, positive = jnp.asarray(labeled) > 0, jnp.asarray(labels) > 0
+    of_class = inverse_frequency(positive, 2, mask=known) ** strength
+    return row_weights(of_class, positive, mask=known)
 
 
 def focal_weights(logits: Instances, labels: Labels, *, exponent: ScalarLike) -> Instances:
     """Focal factor (1 - p_t)^γ, with p_t = p where y = 1 and 1 - p where y = 0: hard instances count more.
 
-    It multiplies weights and is not differentiated, so that the gradient stays (p - y) times a weight.
+    It multiplies weights and is not differentiated, so that the gradient stays (p - y) times a weight;
+    :func:`jaxpu.losses.focal` is differentiated through it.
 
     Args:
         logits: z, shape (n,). labels: y, shape (n,). exponent: γ ≥ 0; 0 gives ones.

@@ -7,7 +7,10 @@
 0.1411
 """
 
-from jaxpu.losses import surrogates
+from jaxpu.losses import gradients, surrogates
+from jaxpu.losses.classification import CLASSIFICATION, cross_entropy, focal, mae, mae_mse, mse
+from jaxpu.losses.gradients import GRADIENT_SIZES, gradient_size, logit_gradient
+from jaxpu.losses.labels import distribution, smooth_labels
 from jaxpu.losses.pu import (
     LOSSES,
     NnpuTerms,
@@ -23,19 +26,41 @@ from jaxpu.losses.pu import (
     variational,
 )
 from jaxpu.losses.surrogates import SURROGATES
+from jaxpu.losses.weighting import class_counts, effective_number, inverse_frequency, row_weights
+from jaxpu.losses.well_classified import LOG_END_SCHEDULES, bonus, encouraging, log_end_schedule
 
 __all__ = [
+    "CLASSIFICATION",
+    "GRADIENT_SIZES",
+    "LOG_END_SCHEDULES",
     "LOSSES",
     "SURROGATES",
     "NnpuTerms",
     "batch_prior",
+    "bonus",
+    "class_counts",
+    "cross_entropy",
+    "distribution",
+    "effective_number",
+    "encouraging",
+    "focal",
+    "gradient_size",
+    "gradients",
+    "inverse_frequency",
+    "log_end_schedule",
     "log_softplus",
+    "logit_gradient",
+    "mae",
+    "mae_mse",
+    "mse",
     "nnpu",
     "nnpu_terms",
     "nnpusb",
     "pn",
     "pudra",
     "pudra_naive",
+    "row_weights",
+    "smooth_labels",
     "surrogates",
     "upu",
     "variational",

@@ -6,7 +6,7 @@ set is 0.
 
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Shaped
 
 from jaxpu.types import Labeled, Logits, Mask, Scalar
 
@@ -28,11 +28,35 @@ def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[A
     labeled = jnp.asarray(labeled)
     if labeled.ndim != 1:
         raise ValueError(f"labels have shape {labeled.shape}, expected (n,): try labels.ravel()")
-    counted = jnp.ones(labeled.shape, bool) if mask is None else jnp.asarray(mask) != 0
-    if counted.shape != labeled.shape:
-        raise ValueError(f"mask has shape {counted.shape}, expected {labeled.shape} like the labels")
+    counted = counted_rows(labeled.size, mask)
     positive = labeled == 1
     return counted & positive, counted & ~positive
+
+
+def counted_rows(n: int, mask: Mask | None) -> Bool[Array, " n"]:
+    """The mask as booleans; None counts every row.
+
+    Raises:
+        ValueError: the mask is not of shape (n,).
+
+    Example:
+        >>> counted_rows(3, jnp.array([1, 1, 0])).tolist()
+        [True, True, False]
+    """
+    counted = jnp.ones(n, bool) if mask is None else jnp.asarray(mask) != 0
+    if counted.shape != (n,):
+        raise ValueError(f"mask has shape {counted.shape}, expected {(n,)} like the labels")
+    return counted
+
+
+def without_padding(values: Shaped[Array, "n *k"], counted: Bool[Array, " n"]) -> Shaped[Array, "n *k"]:
+    """The values with 0 in place of padding, whatever it held.
+
+    Example:
+        >>> without_padding(jnp.array([[1.0, 2.0], [jnp.nan, 3.0]]), jnp.array([True, False])).tolist()
+        [[1.0, 2.0], [0.0, 0.0]]
+    """
+    return jnp.where(jnp.expand_dims(counted, range(1, values.ndim)), values, jnp.zeros((), values.dtype))
 
 
 def clean(logits: Logits, counted: Bool[Array, " n"]) -> Logits:
@@ -53,7 +77,17 @@ def clean(logits: Logits, counted: Bool[Array, " n"]) -> Logits:
             f"logits have shape {logits.shape}, expected {counted.shape}, one logit a row like the labels: "
             "try logits.ravel()"
         )
-    return jnp.where(counted, logits, 0).astype(jnp.promote_types(logits.dtype, jnp.float32))
+    return wide(without_padding(logits, counted))
+
+
+def wide(values: Shaped[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """In float32, or float64 if they are in it.
+
+    Example:
+        >>> wide(jnp.ones(2, "bfloat16")).dtype.name
+        'float32'
+    """
+    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
 
 
 def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:

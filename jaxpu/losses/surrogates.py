@@ -1,7 +1,12 @@
-"""Margin losses ℓ(m): the price of the margin m = y z for a label y = ±1, below 1/2 where the sign is right.
+"""Margin losses ℓ(m): the price of the margin m = y z for a label y = ±1.
 
 A positive row pays ℓ(z), a row taken as negative pays ℓ(-z). uPU and nnPU (:mod:`jaxpu.losses.pu`) are risks
-of such a loss. The functions work elementwise and keep the shape and dtype of their input.
+of such a loss, and so are the losses of :mod:`jaxpu.losses.classification`, binary or not: there σ(m) = p_y is the
+probability of the label, and m its log odds. The functions work elementwise and keep the shape and dtype of
+their input.
+
+In ``SURROGATES`` are those that a configuration can name. The others take an option:
+``functools.partial(encouraging, log_end=0.5)`` is a margin loss that ``upu`` and ``nnpu`` accept as it is.
 """
 
 from collections.abc import Callable
@@ -11,11 +16,18 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxpu.losses.options import check_range
+from jaxpu.types import ScalarLike
+
+SLOPES = ("tangent", "unit")
+"""How :func:`encouraging` goes on beyond its log end."""
+
 
 def sigmoid(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Sigmoid loss ℓ(m) = σ(-m), bounded and symmetric: ℓ(m) + ℓ(-m) = 1.
 
-    Its gradient vanishes on both sides. The usual choice for nnPU (Kiryo et al., NeurIPS 2017).
+    Its gradient vanishes on both sides. The usual choice for nnPU (Kiryo et al., NeurIPS 2017). It is the mean
+    absolute error ``classification.mae``, 1 - p_y.
 
     Example:
         >>> float(sigmoid(jnp.array(0.0)))
@@ -27,7 +39,7 @@ def sigmoid(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def logistic(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Logistic loss ℓ(m) = log(1 + e⁻ᵐ) = -log σ(m), convex, with ℓ(m) - ℓ(-m) = -m.
 
-    That difference being linear makes uPU convex (du Plessis et al., ICML 2015).
+    That difference being linear makes uPU convex (du Plessis et al., ICML 2015). It is the cross-entropy, -log p_y.
 
     Example:
         >>> round(float(logistic(jnp.array(0.0))), 4)
@@ -37,7 +49,7 @@ def logistic(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def squared(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Squared loss ℓ(m) = (m - 1)² / 4: it also punishes margins beyond 1.
+    """Squared loss ℓ(m) = (m - 1)² / 4 of the margin, not of a probability: it also punishes margins beyond 1.
 
     Example:
         >>> squared(jnp.array([-1.0, 0.0, 1.0, 3.0])).tolist()
@@ -49,13 +61,73 @@ def squared(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def savage(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Savage loss ℓ(m) = σ(-m)², bounded (Masnadi-Shirazi and Vasconcelos, NeurIPS 2008).
 
-    The paper writes it as 1 / (1 + e²ᵛ)² with v half the logit; the margin here is the logit itself.
+    The paper writes it as 1 / (1 + e²ᵛ)² with v half the logit; the margin here is the logit itself. It is the
+    mean squared error ``classification.mse``, (1 - p_y)².
 
     Example:
         >>> float(savage(jnp.array(0.0)))
         0.25
     """
     return jnp.square(jax.nn.sigmoid(-margin))
+
+
+def bonus(margin: Float[Array, "*shape"], *, floor: ScalarLike = 0.0) -> Float[Array, "*shape"]:
+    """Cross-entropy and bonus ℓ(m) = -log σ(m) + log max(σ(-m), f); with f = 0 simply ℓ(m) = -m.
+
+    Raises:
+        ValueError: a Python number as ``floor`` outside [0, 1].
+
+    Example:
+        >>> bonus(jnp.array([-2.0, 1.0, 5.0])).tolist()
+        [2.0, -1.0, -5.0]
+    """
+    check_range("floor", floor, 0, 1)
+    floor = jnp.asarray(floor, margin.dtype)
+    log_floor = jnp.log(jnp.where(floor > 0, floor, 1))
+    below = margin <= jnp.where(floor > 0, jnp.log1p(-floor) - log_floor, jnp.inf)
+    return jnp.where(below, -margin, jax.nn.softplus(-margin) + log_floor)
+
+
+def encouraging(
+    margin: Float[Array, "*shape"], *, log_end: ScalarLike = 0.75, slope: str = "tangent"
+) -> Float[Array, "*shape"]:
+    """Encouraging loss: ℓ(m) = -m while p = σ(m) ≤ LE, beyond it -log p + log(1 - LE) - s (p - LE).
+
+    s is 1 / (1 - LE) for the "tangent" and 1 for the "unit" slope. LE = 1 is :func:`bonus` with floor 0; LE = 0 is
+    -log p - p with either slope. :func:`jaxpu.losses.encouraging` says more.
+
+    Raises:
+        ValueError: a Python number as ``log_end`` outside [0, 1]; a slope that does not exist.
+
+    Example:
+        >>> [round(loss, 4) for loss in encouraging(jnp.array([-2.0, 1.0, 5.0])).tolist()]
+        [2.0, -1.0, -2.3528]
+    """
+    if slope not in SLOPES:
+        raise ValueError(f"slope is {slope!r}, expected one of {list(SLOPES)}")
+    check_range("log_end", log_end, 0, 1)
+    # 1 - LE before the cast: near 1 a Python number still has all its digits.
+    left = jnp.asarray(1 - log_end, margin.dtype)
+    in_log = margin <= jnp.log1p(-left) - jnp.log(left)
+    left = jnp.where(left > 0, left, 1)  # LE = 1 has no linear part, and must not make NaN of it
+    steepness = 1 / left if slope == "tangent" else 1
+    line = jnp.log(left) + steepness * (jax.nn.sigmoid(-margin) - left)
+    return jnp.where(in_log, -margin, jax.nn.softplus(-margin) + line)
+
+
+def focal(margin: Float[Array, "*shape"], *, gamma: ScalarLike = 2.0) -> Float[Array, "*shape"]:
+    """Focal loss ℓ(m) = -σ(-m)^γ log σ(m); γ = 0 is :func:`logistic` (Lin et al., ICCV 2017).
+
+    Raises:
+        ValueError: a negative or infinite Python number as ``gamma``.
+
+    Example:
+        >>> [round(loss, 4) for loss in focal(jnp.array([-2.0, 0.0, 5.0])).tolist()]
+        [1.6501, 0.1733, 0.0]
+    """
+    check_range("gamma", gamma, 0)
+    factor = jnp.exp(jnp.asarray(gamma, margin.dtype) * jax.nn.log_sigmoid(-margin))
+    return factor * jax.nn.softplus(-margin)
 
 
 def zero_one(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:

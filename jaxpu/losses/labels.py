@@ -1,0 +1,174 @@
+"""Labels, hard or soft, as distributions over the classes, and the margins of the classes.
+
+Hard labels are integers 0 … k - 1, shape (n,). A soft label is a distribution over the k classes, shape (n, k); for two
+classes also the probability of class 1, shape (n,).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float
+
+from jaxpu.losses.options import check_range
+from jaxpu.losses.rows import wide
+from jaxpu.types import ClassLabels, ClassLogits, ScalarLike
+
+ROUNDING = 0.01
+"""How far a soft label may be outside [0, 1]: averages of labels in bfloat16 are, by its rounding."""
+
+
+def distribution(labels: ClassLabels, classes: int) -> Float[Array, "n k"]:
+    """Labels of either kind as shares of the classes, shape (n, classes).
+
+    The shares of a soft label are taken as they are: a row that sums to c counts c times.
+
+    Args:
+        labels: (n,) integers; (n, classes); or, for two classes, (n,) probabilities of class 1.
+        classes: k ≥ 2.
+
+    Returns:
+        The shares, float32 or wider; NaN for what is no label: an integer that is no class, a share outside [0, 1].
+
+    Raises:
+        ValueError: other shapes, fractions as labels of more than two classes, less than two classes.
+
+    Example:
+        >>> distribution(jnp.array([2, 0]), 3).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+        >>> distribution(jnp.array([0.25]), 2).tolist()
+        [[0.75, 0.25]]
+    """
+    labels = jnp.asarray(labels)
+    check_labels(labels, classes)
+    if labels.ndim == 2:
+        return _shares(labels)
+    if jnp.issubdtype(labels.dtype, jnp.floating):
+        positive = _shares(labels)
+        return jnp.stack([1 - positive, positive], axis=-1)
+    hit = one_hot(labels, classes)
+    return jnp.where(hit.any(axis=-1, keepdims=True), hit.astype(float), jnp.nan)
+
+
+def smooth_labels(labels: ClassLabels, classes: int, amount: ScalarLike) -> Float[Array, "n k"]:
+    """Label smoothing: the distribution (1 - a) q + a / k, of hard or soft labels (Szegedy et al., CVPR 2016).
+
+    For one logit a row, take the probability of class 1: ``smooth_labels(labels, 2, amount)[:, 1]``.
+
+    Args:
+        labels, classes: as for :func:`distribution`. amount: a in [0, 1]; may be traced.
+
+    Raises:
+        ValueError: a Python number as ``amount`` outside [0, 1]; what :func:`distribution` refuses.
+
+    Example:
+        >>> [round(x, 2) for x in smooth_labels(jnp.array([1]), 4, 0.2)[0].tolist()]
+        [0.05, 0.85, 0.05, 0.05]
+    """
+    check_range("amount", amount, 0, 1)
+    shares = distribution(labels, classes)
+    amount = jnp.asarray(amount, shares.dtype)
+    return (1 - amount) * shares + amount / classes
+
+
+def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
+    """Margins of classes, and the share of the label that is on each.
+
+    The margin of class k is m = z_k - log Σ exp z_j over the other classes, so that σ(m) = p_k and σ(-m) = 1 - p_k
+    with all digits on both sides; for one logit a row, ±z. Only the label's class is there if the label is hard and
+    there are several logits, else all are.
+
+    Args:
+        logits: (n,) or (n, k), finite, float32 or wider. labels: that fit them, see :func:`check_shapes`.
+
+    Example:
+        >>> m, share = margins(jnp.array([[0.0, 2.0]]), jnp.array([1]))
+        >>> m.tolist(), share.tolist()
+        ([[2.0]], [[1.0]])
+        >>> m, share = margins(jnp.array([2.0]), jnp.array([0.75]))
+        >>> m.tolist(), share.tolist()
+        ([[2.0, -2.0]], [[0.75, 0.25]])
+    """
+    if logits.ndim == 1:
+        positive = _shares(labels).astype(logits.dtype)
+        return jnp.stack([logits, -logits], axis=-1), jnp.stack([positive, 1 - positive], axis=-1)
+    # A margin is the same when all logits are shifted, and differences of small numbers have more digits.
+    logits = logits - jax.lax.stop_gradient(logits.max(axis=-1, keepdims=True))
+    classes = logits.shape[1]
+    if labels.ndim == 2 or jnp.issubdtype(labels.dtype, jnp.floating):
+        return _all_margins(logits), distribution(labels, classes).astype(logits.dtype)
+    hit = one_hot(labels, classes)
+    share = jnp.where(hit.any(axis=-1, keepdims=True), 1.0, jnp.nan)
+    return _margin(logits, hit), share.astype(logits.dtype)
+
+
+def one_hot(labels: ClassLabels, classes: int) -> Bool[Array, "n k"]:
+    """True at the label's class; nowhere if the label is no class.
+
+    Example:
+        >>> one_hot(jnp.array([1, -1]), 2).tolist()
+        [[False, True], [False, False]]
+    """
+    return labels[:, None] == jnp.arange(classes)[None, :]
+
+
+def check_labels(labels: ClassLabels, classes: int) -> None:
+    """Refuse labels that are neither (n,) nor (n, k), or fractions of more than two classes.
+
+    Raises:
+        ValueError: so, or with less than two classes.
+
+    Example:
+        >>> check_labels(jnp.zeros((5, 3)), 10)
+        Traceback (most recent call last):
+        ValueError: labels have shape (5, 3), expected (n,) integers or (n, 10) shares of the classes
+    """
+    if classes < 2:
+        raise ValueError(f"classes is {classes}, expected at least 2: for one logit a row pass logits of shape (n,)")
+    if labels.ndim not in (1, 2) or (labels.ndim == 2 and labels.shape[1] != classes):
+        raise ValueError(
+            f"labels have shape {labels.shape}, expected (n,) integers or (n, {classes}) shares of the classes"
+        )
+    if labels.ndim == 1 and classes > 2 and jnp.issubdtype(labels.dtype, jnp.floating):
+        raise ValueError(f"labels are {labels.dtype} of shape (n,), expected integers from 0 to {classes - 1}")
+
+
+def check_shapes(logits: ClassLogits, labels: ClassLabels) -> None:
+    """Refuse logits that are neither (n,) nor (n, k), and labels that do not fit them.
+
+    Raises:
+        ValueError: with the shape that came and the one that was expected.
+
+    Example:
+        >>> check_shapes(jnp.zeros((4, 1)), jnp.zeros(4))
+        Traceback (most recent call last):
+        ValueError: logits have shape (4, 1), expected (n,) for two classes or (n, k) with k of at least 2: ...
+    """
+    if logits.ndim == 2 and logits.shape[1] > 1:
+        check_labels(labels, logits.shape[1])
+    elif logits.ndim != 1:
+        raise ValueError(
+            f"logits have shape {logits.shape}, expected (n,) for two classes or (n, k) with k of at least 2: "
+            "try logits.ravel() for one logit a row"
+        )
+    elif labels.ndim != 1:
+        raise ValueError(f"labels have shape {labels.shape}, expected {logits.shape}: one a row, like the logits")
+    if labels.shape[0] != logits.shape[0]:
+        raise ValueError(f"labels have {labels.shape[0]} rows, expected {logits.shape[0]} like the logits")
+
+
+def _shares(labels: ClassLabels) -> Float[Array, "n *k"]:
+    shares = wide(labels)
+    return jnp.where(jnp.abs(shares - 0.5) <= 0.5 + ROUNDING, shares, jnp.nan)
+
+
+def _margin(logits: Float[Array, "n k"], hit: Bool[Array, "n k"]) -> Float[Array, "n 1"]:
+    own = jnp.where(hit, logits, 0).sum(axis=-1, keepdims=True)
+    return own - jax.nn.logsumexp(logits, axis=-1, keepdims=True, where=~hit)
+
+
+def _all_margins(logits: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """Without the n k² of a sum over the others for each: only the largest p, which may be near 1, needs it."""
+    top = one_hot(jnp.argmax(logits, axis=-1), logits.shape[1])
+    log_p = jax.nn.log_softmax(logits)
+    odds = log_p - jnp.log1p(-jnp.exp(jnp.where(top, -1.0, log_p)))  # elsewhere p ≤ 1/2
+    return jnp.where(top, _margin(logits, top), odds)
