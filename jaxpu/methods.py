@@ -26,7 +26,9 @@ Base = Literal[
     "variational",
     "variational_unlabeled",
 ]
-Surrogate = Literal["sigmoid", "logistic", "squared", "savage"]
+Surrogate = Literal[
+    "sigmoid", "logistic", "squared", "savage", "mae_mse", "bonus", "encouraging", "encouraging_unit", "focal"
+]
 Penalty = Literal["none", "log_mse", "point_process"]
 Decision = Literal["half", "quantile", "max_shift"]
 
@@ -42,7 +44,8 @@ class Method:
 
     Attributes:
         base: the risk on the batch. ``pn`` sees the true labels (an oracle); all others only P and U.
-        surrogate: margin loss of ``upu`` and ``nnpu``.
+        surrogate: margin loss of ``upu``, ``nnpu``, ``pn`` and ``pn_naive``; see :mod:`jaxpu.losses.surrogates`.
+        log_end: where the bonus of ``encouraging`` goes over into a line. focus: γ of ``focal``.
         batch_prior: use π̂ = n_P / N of each batch instead of the given class prior.
         beta, gamma: nnPU's tolerance and step against the clipped risk.
         penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
@@ -59,6 +62,8 @@ class Method:
 
     base: Base
     surrogate: Surrogate = "sigmoid"
+    log_end: float = Field(default=0.75, ge=0, le=1)
+    focus: float = Field(default=2.0, ge=0)
     batch_prior: bool = False
     beta: float = Field(default=0.0, ge=0)
     gamma: float = Field(default=1.0, ge=0)
@@ -81,8 +86,8 @@ class Method:
 
 
 _FORMULAS = {
-    "pn": "BCE on true labels",
-    "pn_naive": "BCE, U as negatives",
+    "pn": "mean loss on true labels",
+    "pn_naive": "mean loss, U as negatives",
     "upu": "π R_P⁺ + R_U⁻ - π R_P⁻",
     "nnpu": "π R_P⁺ + max(R_U⁻ - π R_P⁻, 0)",
     "nnpu_reversal": "π R_P⁺ + max(R_U⁻ - π R_P⁻, 0), gradient reversed where clipped",
@@ -94,6 +99,19 @@ _FORMULAS = {
 }
 
 
+WITH_SURROGATE = ("pn", "pn_naive", "upu", "nnpu", "nnpu_reversal")
+"""The bases that are means of a margin loss."""
+
+
+def _surrogate(method: Method) -> str:
+    options = {
+        "encouraging": f" up to {method.log_end:g}",
+        "encouraging_unit": f" up to {method.log_end:g}",
+        "focal": f", γ = {method.focus:g}",
+    }
+    return f"{method.surrogate} loss{options.get(method.surrogate, '')}"
+
+
 def formula(method: Method) -> str:
     """A method's objective in one line.
 
@@ -101,8 +119,8 @@ def formula(method: Method) -> str:
     'π E_P[-log p] + E_U[p] + λ · point_process(μ, p_mix), soft target (a = 0)'
     """
     text = _FORMULAS[method.base]
-    if method.surrogate != "sigmoid":
-        text += f", {method.surrogate} surrogate"
+    if method.base in WITH_SURROGATE:
+        text += f", {_surrogate(method)}"
     if not method.mixup:
         return text
     weight = "λ" if method.weight_by_lambda else f"{method.weight:g}"
@@ -123,8 +141,8 @@ _VPUDRA = Method("pudra", penalty="log_mse", anchor=1.0, source=_CODE)
 _SOFT = replace(_VPUDRA, penalty="point_process", anchor=0.0)
 
 METHODS: dict[str, Method] = {
-    "pn": Method("pn", source="supervised oracle: binary cross-entropy on the true labels"),
-    "pn_naive": Method("pn_naive", source="binary cross-entropy with U taken as negative"),
+    "pn": Method("pn", surrogate="logistic", source="supervised oracle: binary cross-entropy on the true labels"),
+    "pn_naive": Method("pn_naive", surrogate="logistic", source="binary cross-entropy with U taken as negative"),
     "upu": Method("upu", source="du Plessis et al., ICML 2015"),
     "nnpu": Method("nnpu_reversal", source="Kiryo et al., NeurIPS 2017, algorithm 1"),
     "nnpu_clip": Method("nnpu", source="Kiryo et al., NeurIPS 2017, the risk differentiated as written"),

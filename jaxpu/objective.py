@@ -52,6 +52,8 @@ class Hyper(NamedTuple):
     oracle: ScalarLike
     reversal: ScalarLike
     surrogate: ScalarLike
+    log_end: ScalarLike
+    focus: ScalarLike
     penalty: ScalarLike
     decision: ScalarLike
     decision_offset: ScalarLike
@@ -96,6 +98,8 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
         oracle=method.base == "pn",
         reversal=method.base == "nnpu_reversal",
         surrogate=SURROGATES.index(method.surrogate),
+        log_end=method.log_end,
+        focus=method.focus,
         penalty=max(PENALTIES.index(method.penalty) - 1, 0),
         decision=DECISIONS.index(method.decision),
         decision_offset=float(np.log(np.expm1(0.5))) if method.base == "pudra_softplus" else 0.0,
@@ -139,14 +143,17 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     0.3197
     """
     prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
-    margins = list(losses.SURROGATES.values())
+    margins = _margin_losses(hyper)
+
+    def margin_loss(margin: Array) -> Array:
+        return lax.switch(hyper.surrogate, margins, margin)
 
     def nonnegative(z: Array) -> tuple[Scalar, Scalar]:
         terms = losses.nnpu_terms(
             z,
             labeled,
             prior=prior,
-            surrogate=lambda margin: lax.switch(hyper.surrogate, margins, margin),
+            surrogate=margin_loss,
             variant="reversal",
             beta=hyper.beta,
             gamma=hyper.gamma,
@@ -159,7 +166,7 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     classes = jnp.where(hyper.oracle > 0, labels, labeled)
     softplus = functools.partial(losses.pudra, activation="softplus")
     plain: dict[str, Callable[[Array], Scalar]] = {
-        "supervised": lambda z: losses.pn(z, classes, mask=mask),
+        "supervised": lambda z: losses.pn(z, classes, mask=mask, surrogate=margin_loss),
         "pudra": lambda z: losses.pudra(z, labeled, prior=prior, mask=mask),
         "pudra_softplus": lambda z: softplus(z, labeled, prior=prior, mask=mask),
         "pudra_naive": lambda z: losses.pudra_naive(z, labeled, mask=mask),
@@ -168,6 +175,18 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     }
     risks = {name: _never_clipped(risk) for name, risk in plain.items()} | {"nonnegative": nonnegative}
     return _switch(hyper.risk, [risks[name] for name in RISKS], logits)
+
+
+def _margin_losses(hyper: Hyper) -> list[Callable[[Array], Array]]:
+    """The surrogates in the order of their numbers, with the options that are traced."""
+    encouraging = functools.partial(losses.surrogates.encouraging, log_end=hyper.log_end)
+    with_options = {
+        "encouraging": encouraging,
+        "encouraging_unit": functools.partial(encouraging, slope="unit"),
+        "focal": functools.partial(losses.surrogates.focal, gamma=hyper.focus),
+    }
+    named = {**losses.SURROGATES, **with_options}
+    return [named[name] for name in SURROGATES]
 
 
 def _never_clipped(risk: Callable[[Array], Scalar]) -> "Valued":

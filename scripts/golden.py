@@ -39,6 +39,9 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
     ("upu", {"prior": 0.4, "surrogate": "logistic"}),
     ("upu", {"prior": 0.4, "surrogate": "squared"}),
     ("upu", {"prior": 0.4, "surrogate": "savage"}),
+    *[("upu", {"prior": 0.4, "surrogate": name}) for name in ("mae_mse", "bonus", "encouraging_unit", "focal")],
+    ("upu", {"prior": 0.4, "surrogate": "encouraging"}),
+    ("pn", {"surrogate": "encouraging"}),
     ("nnpu", {"prior": 0.4}),
     ("nnpu", {"prior": 0.4, "beta": 0.05, "surrogate": "savage"}),
     ("nnpu", {"prior": 0.4, "variant": "reversal", "gamma": 0.5}),
@@ -64,7 +67,18 @@ SURROGATES: dict[str, Callable] = {
     "logistic": lambda margin: softplus(-margin),
     "squared": lambda margin: (margin - 1) ** 2 / 4,
     "savage": lambda margin: sigmoid(-margin) ** 2,
+    "mae_mse": lambda margin: sigmoid(-margin) + sigmoid(-margin) ** 2,
+    "bonus": lambda margin: -margin,
+    "encouraging": lambda margin: encouraging(margin, steepness=4),
+    "encouraging_unit": lambda margin: encouraging(margin, steepness=1),
+    "focal": lambda margin: sigmoid(-margin) ** 2 * softplus(-margin),
 }
+
+
+def encouraging(margin, steepness, end=0.75):
+    p = sigmoid(margin)
+    bonus = np.where(p <= end, np.log1p(-np.minimum(p, end)), np.log(1 - end) - steepness * (p - end))
+    return softplus(-margin) + bonus
 
 
 def mean(values):
@@ -75,8 +89,9 @@ def mean(values):
 # and the objective whose gradient is taken; the two differ for a clipped nnPU only.
 
 
-def pn(positive, unlabeled):
-    value = mean(np.concatenate([softplus(-positive), softplus(unlabeled)]))
+def pn(positive, unlabeled, surrogate="logistic"):
+    loss = SURROGATES[surrogate]
+    value = mean(np.concatenate([loss(positive), loss(-unlabeled)]))
     return value, value
 
 

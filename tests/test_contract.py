@@ -11,7 +11,7 @@ from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
-from jaxpu.methods import METHODS, PENALTIES, formula
+from jaxpu.methods import METHODS, PENALTIES, WITH_SURROGATE, formula
 from jaxpu.objective import RISKS
 from jaxpu.selection import RULES, watched_column
 from jaxpu.sweep import groups_of, prepare, runs_of
@@ -91,7 +91,7 @@ class TestMethod:
     def test_its_formula_tells_its_parts(self, method):
         m, text = METHODS[method], formula(METHODS[method])
         assert ("p_mix" in text) == m.mixup
-        assert (m.surrogate in text) == (m.surrogate != "sigmoid")
+        assert (f"{m.surrogate} loss" in text) == (m.base in WITH_SURROGATE)
         assert ("clipped" in text) == (m.base == "nnpu_reversal")
         for penalty in PENALTIES[1:]:
             assert (f"{penalty}(μ, p_mix)" in text) == (m.penalty == penalty)

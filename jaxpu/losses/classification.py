@@ -55,7 +55,6 @@ import functools
 from collections.abc import Callable
 
 from jax import Array
-from jaxtyping import Float
 
 from jaxpu.losses import surrogates
 from jaxpu.losses.expectation import Loss, expectation
@@ -145,7 +144,7 @@ def mae_mse(
         >>> round(float(mae_mse(jnp.array([0.0, 2.0]), jnp.array([1, 1]))), 4)
         0.4417
     """
-    return expectation(_mae_mse, logits, labels, weights, mask, reduction)
+    return expectation(surrogates.mae_mse, logits, labels, weights, mask, reduction)
 
 
 def focal(
@@ -186,7 +185,3 @@ CLASSIFICATION: dict[str, Callable[..., Array]] = {
     "focal": focal,
 }
 """The losses by name, all called as ``loss(logits, labels, weights=..., mask=..., reduction=...)``."""
-
-
-def _mae_mse(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    return surrogates.sigmoid(margin) + surrogates.savage(margin)

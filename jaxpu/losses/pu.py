@@ -217,8 +217,15 @@ def variational(
     return log_mean - mean(log_p, positive)
 
 
-def pn(logits: Logits, labels: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None) -> Scalar:
-    """Mean binary cross-entropy; ``prior`` is not used.
+def pn(
+    logits: Logits,
+    labels: Labeled,
+    *,
+    prior: ScalarLike | None = None,
+    mask: Mask | None = None,
+    surrogate: str | Callable[[Array], Array] = "logistic",
+) -> Scalar:
+    """Mean of the margin loss ℓ(±z), by default the binary cross-entropy; ``prior`` is not used.
 
     With the true classes as ``labels`` (1 = positive, 0 = negative) this is the oracle; with the labelled
     flag the naive method, which takes every unlabelled row for a negative.
@@ -229,7 +236,7 @@ def pn(logits: Logits, labels: Labeled, *, prior: ScalarLike | None = None, mask
     """
     positive, negative = sets(labels, mask)
     z = clean(logits, positive | negative)
-    return mean(jax.nn.softplus(jnp.where(positive, -z, z)), positive | negative)
+    return mean(_margin_loss(surrogate)(jnp.where(positive, z, -z)), positive | negative)
 
 
 def batch_prior(labeled: Labeled, mask: Mask | None = None) -> Scalar:
@@ -275,16 +282,20 @@ def _risks(
     surrogate: str | Callable[[Array], Array],
 ) -> tuple[Scalar, Scalar]:
     """The risks R_p and R_n of :func:`nnpu_terms`."""
-    if isinstance(surrogate, str):
-        if surrogate not in SURROGATES:
-            raise ValueError(f"surrogate is {surrogate!r}, expected a function or one of {list(SURROGATES)}")
-        surrogate = SURROGATES[surrogate]
     _check_prior(prior)
     positive, unlabeled = sets(labeled, mask)
     z = clean(logits, positive | unlabeled)
-    as_negative = surrogate(-z)
+    as_positive, as_negative = _margin_loss(surrogate)(jnp.stack([z, -z]))
     negative_risk = mean(as_negative, unlabeled) - prior * mean(as_negative, positive)
-    return prior * mean(surrogate(z), positive), negative_risk
+    return prior * mean(as_positive, positive), negative_risk
+
+
+def _margin_loss(surrogate: str | Callable[[Array], Array]) -> Callable[[Array], Array]:
+    if not isinstance(surrogate, str):
+        return surrogate
+    if surrogate not in SURROGATES:
+        raise ValueError(f"surrogate is {surrogate!r}, expected a function or one of {list(SURROGATES)}")
+    return SURROGATES[surrogate]
 
 
 def _check_prior(prior: ScalarLike) -> None:

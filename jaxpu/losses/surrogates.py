@@ -5,10 +5,11 @@ of such a loss, and so are the losses of :mod:`jaxpu.losses.classification`, bin
 probability of the label, and m its log odds. The functions work elementwise and keep the shape and dtype of
 their input.
 
-In ``SURROGATES`` are those that a configuration can name. The others take an option:
-``functools.partial(encouraging, log_end=0.5)`` is a margin loss that ``upu`` and ``nnpu`` accept as it is.
+``SURROGATES`` names them, each at the default of its option; with another one,
+``functools.partial(encouraging, log_end=0.5)`` is a margin loss that ``upu``, ``nnpu`` and ``pn`` accept as it is.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -69,6 +70,16 @@ def savage(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
         0.25
     """
     return jnp.square(jax.nn.sigmoid(-margin))
+
+
+def mae_mse(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Sum of :func:`sigmoid` and :func:`savage`: absolute and squared error of p_y, as in seed 002.
+
+    Example:
+        >>> float(mae_mse(jnp.array(0.0)))
+        0.75
+    """
+    return sigmoid(margin) + savage(margin)
 
 
 def bonus(margin: Float[Array, "*shape"], *, floor: ScalarLike = 0.0) -> Float[Array, "*shape"]:
@@ -148,5 +159,10 @@ SURROGATES: dict[str, Callable[[Array], Array]] = {
     "logistic": logistic,
     "squared": squared,
     "savage": savage,
+    "mae_mse": mae_mse,
+    "bonus": bonus,
+    "encouraging": encouraging,
+    "encouraging_unit": functools.partial(encouraging, slope="unit"),
+    "focal": focal,
 }
 """The surrogates that can be trained with, by name."""
