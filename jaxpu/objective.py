@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float
 
 from jaxpu import losses, mixup
 from jaxpu.config import TrainingConfig
@@ -143,17 +144,14 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     0.3197
     """
     prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
-    margins = _margin_losses(hyper)
-
-    def margin_loss(margin: Array) -> Array:
-        return lax.switch(hyper.surrogate, margins, margin)
+    chosen = functools.partial(margin_loss, hyper)
 
     def nonnegative(z: Array) -> tuple[Scalar, Scalar]:
         terms = losses.nnpu_terms(
             z,
             labeled,
             prior=prior,
-            surrogate=margin_loss,
+            surrogate=chosen,
             variant="reversal",
             beta=hyper.beta,
             gamma=hyper.gamma,
@@ -166,7 +164,7 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     classes = jnp.where(hyper.oracle > 0, labels, labeled)
     softplus = functools.partial(losses.pudra, activation="softplus")
     plain: dict[str, Callable[[Array], Scalar]] = {
-        "supervised": lambda z: losses.pn(z, classes, mask=mask, surrogate=margin_loss),
+        "supervised": lambda z: losses.pn(z, classes, mask=mask, surrogate=chosen),
         "pudra": lambda z: losses.pudra(z, labeled, prior=prior, mask=mask),
         "pudra_softplus": lambda z: softplus(z, labeled, prior=prior, mask=mask),
         "pudra_naive": lambda z: losses.pudra_naive(z, labeled, mask=mask),
@@ -177,8 +175,14 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     return _switch(hyper.risk, [risks[name] for name in RISKS], logits)
 
 
-def _margin_losses(hyper: Hyper) -> list[Callable[[Array], Array]]:
-    """The surrogates in the order of their numbers, with the options that are traced."""
+def margin_loss(hyper: Hyper, margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """The chosen surrogate ℓ(m), elementwise, with its option.
+
+    >>> from jaxpu.methods import METHODS
+    >>> h = hyper_of(METHODS["pn"], TrainingConfig(), 0.4)
+    >>> round(float(margin_loss(h, jnp.array(0.0))), 4)
+    0.6931
+    """
     encouraging = functools.partial(losses.surrogates.encouraging, log_end=hyper.log_end)
     with_options = {
         "encouraging": encouraging,
@@ -186,7 +190,7 @@ def _margin_losses(hyper: Hyper) -> list[Callable[[Array], Array]]:
         "focal": functools.partial(losses.surrogates.focal, gamma=hyper.focus),
     }
     named = {**losses.SURROGATES, **with_options}
-    return [named[name] for name in SURROGATES]
+    return lax.switch(hyper.surrogate, [named[name] for name in SURROGATES], margin)
 
 
 def _never_clipped(risk: Callable[[Array], Scalar]) -> "Valued":

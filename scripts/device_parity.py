@@ -28,9 +28,8 @@ def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[p.rows for p in prepared])
 
     def run(seed: jax.Array, rows: Rows) -> train.History:
-        key = jax.random.fold_in(jax.random.key(0), seed)
         data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, rows))
-        return train.train(key, data, static, hyper).history
+        return train.train(train.key_of(seed), data, static, hyper).history
 
     with jax.default_device(device):
         history = jax.jit(jax.vmap(run))(jnp.arange(seeds), rows)

@@ -3,6 +3,7 @@
 python scripts/reproduce.py failure_analysis             # every experiment, then results/failure_analysis/
 python scripts/reproduce.py failure_analysis --report    # the report alone, from the results that are there
 python scripts/reproduce.py cf_ensemble                  # the same for ensembles
+python scripts/reproduce.py encouraging                  # and for losses that reward well-classified examples
 """
 
 import argparse
@@ -11,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from jaxpu.report import cf_ensemble, failure
+from jaxpu.report import cf_ensemble, encouraging, failure
 from jaxpu.report.headlines import FIGURES as HEADLINES
 
 ROOT = Path(__file__).parents[1]
@@ -21,12 +22,13 @@ REPORTS = {
         [*(part.experiment for part in failure.PARTS), *HEADLINES, "high_filter_standard"],
         failure.write_failure_analysis,
     ),
+    "encouraging": ([part.experiment for part in encouraging.PARTS], encouraging.write_encouraging),
     # the networks of cf_base are the base classifiers of cf_pu_sweep
     "cf_ensemble": (["cf_base", *(part.experiment for part in cf_ensemble.PARTS)], cf_ensemble.write_cf_ensemble),
 }
 """The experiments of each report, and what writes it."""
 
-MAY_LACK_DATA = {"why_mnist"}
+MAY_LACK_DATA = {"why_mnist", "encouraging_fashion"}
 """Experiments on data that must be fetched; a report without them says that they are missing."""
 
 

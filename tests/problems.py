@@ -7,8 +7,7 @@ import jax.numpy as jnp
 
 from jaxpu import config, objective, train
 from jaxpu.config import Cell, Experiment
-from jaxpu.sweep import prepare, static_part, traced_part
-from jaxpu.sweep.prepare import dataset
+from jaxpu.sweep import inputs
 
 TINY = {
     "name": "tiny",
@@ -56,12 +55,13 @@ def run_inputs(cell: Cell, seed: int = 0) -> tuple[jax.Array, train.Data, train.
 
     Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep.
     """
-    prepared = prepare(cell.data, seed)
-    rows = prepared.rows.padded(max(len(prepared.rows.train), TRAIN), max(len(prepared.rows.val_pu), VAL_PU))
-    source = dataset(cell.data.name, tuple(sorted(cell.data.options.items())))
-    data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, rows))
-    key = jax.random.fold_in(jax.random.key(0), seed)
-    return key, data, static_part(cell, prepared), traced_part(cell, prepared)
+    key, data, static, hyper = inputs(cell, seed)
+    longer = {"train": _padded(data.train, TRAIN), "val_pu": _padded(data.val_pu, VAL_PU)}
+    return key, data._replace(**longer), static, hyper
+
+
+def _padded(rows: jax.Array, length: int) -> jax.Array:
+    return jnp.pad(rows, (0, max(length - len(rows), 0)))
 
 
 @functools.partial(jax.jit, static_argnums=2)

@@ -19,7 +19,7 @@ from jaxpu import config, results
 from jaxpu.config import Experiment
 from jaxpu.sweep.placement import Placement, Program, Slots, resolve
 from jaxpu.sweep.pool import Pool
-from jaxpu.sweep.prepare import Group, RunSpec, dataset, groups_of, prepare, runs_of, static_part, traced_part
+from jaxpu.sweep.prepare import Group, RunSpec, dataset, groups_of, inputs, prepare, runs_of, static_part, traced_part
 
 __all__ = [
     "Group",
@@ -31,6 +31,7 @@ __all__ = [
     "RunSpec",
     "Slots",
     "groups_of",
+    "inputs",
     "prepare",
     "resolve",
     "run",

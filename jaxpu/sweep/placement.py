@@ -171,7 +171,7 @@ def _segment(
 
     def one(slot: tuple[Slots, train.State]) -> Segment:
         (seed, rows, hyper), state = slot
-        key = jax.random.fold_in(jax.random.key(0), seed)
+        key = train.key_of(seed)
         data = train.Data(x, y, *map(jnp.asarray, rows))
         start = functools.partial(train.init, key, data, static, hyper)
         state = lax.cond(state.epoch == 0, lambda s: start(), lambda s: s, state)

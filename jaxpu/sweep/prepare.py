@@ -4,7 +4,9 @@ import dataclasses
 import functools
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from jaxpu import data, objective, train
 from jaxpu.config import Cell, ConfigError, DataConfig, Experiment, digest, expand
@@ -149,6 +151,21 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
 def traced_part(cell: Cell, prepared: Prepared) -> objective.Hyper:
     """The traced half of a cell."""
     return objective.hyper_of(cell.method, cell.training, prepared.prior)
+
+
+def inputs(cell: Cell, seed: int) -> tuple[Array, train.Data, train.Config, objective.Hyper]:
+    """The arguments of :func:`jaxpu.train.train` for one run, for whoever wants to train it alone, with probes say.
+
+    >>> from jaxpu.config import expand, parse
+    >>> cell = expand(parse({"data": {"name": "gaussians", "options": {"n": 60}}, "training": {"epochs": 1}}))[0]
+    >>> run = train.train(*inputs(cell, 0))
+    >>> run.history["train_loss"].shape
+    (1,)
+    """
+    prepared = prepare(cell.data, seed)
+    source = dataset(cell.data.name, _options(cell.data))
+    data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, prepared.rows))
+    return train.key_of(seed), data, static_part(cell, prepared), traced_part(cell, prepared)
 
 
 @functools.lru_cache(maxsize=8)

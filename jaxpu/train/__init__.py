@@ -12,7 +12,7 @@ key, data and numbers alone. What is static stands in :class:`Config`, what is t
 
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
-from jaxpu.train.loop import INIT, LAMBDA, SHUFFLE, STEPS, Run, State, advance, finished, init, train
+from jaxpu.train.loop import INIT, LAMBDA, SHUFFLE, STEPS, Run, State, advance, finished, init, key_of, train
 
 __all__ = [
     "INIT",
@@ -30,5 +30,6 @@ __all__ = [
     "features",
     "finished",
     "init",
+    "key_of",
     "train",
 ]

@@ -43,6 +43,15 @@ class Run(NamedTuple):
     state: State
 
 
+def key_of(seed: Array | int) -> Array:
+    """The random key of a run: the same for every method and placement.
+
+    >>> bool((jax.random.key_data(key_of(1)) == jax.random.key_data(key_of(2))).all())
+    False
+    """
+    return jax.random.fold_in(jax.random.key(0), seed)
+
+
 def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
     """Train one seed from start to end; pure, so ``jit``, ``vmap`` over any argument, and shard it.
 

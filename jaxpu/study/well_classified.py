@@ -1,0 +1,85 @@
+"""Who pulls, over training: shares of the gradient by how well an example is classified, and the margins.
+
+The loss of a row is a margin loss ℓ(m) of m = ±z, its pull s = -dℓ/dm, the size of its gradient with respect to the
+logit. Seed 002 holds that the cross-entropy leaves too little of it to well-classified examples.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float
+
+from jaxpu import objective, sweep, train
+from jaxpu.config import Cell
+from jaxpu.train import ProbeInput
+
+BINS = 10
+"""Equal parts of [0, 1] into which the probability of the label falls."""
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+class Course(NamedTuple):
+    """What was seen of one method over training.
+
+    Attributes:
+        rows: share of the training rows in each bin of p_y. pull: their share of Σ s.
+        margins: ``QUANTILES`` of the margins of the training rows.
+    """
+
+    rows: Float[np.ndarray, "seeds epochs bins"]
+    pull: Float[np.ndarray, "seeds epochs bins"]
+    margins: Float[np.ndarray, "seeds epochs quantiles"]
+
+
+def course(cell: Cell, seeds: int) -> Course:
+    """Train the seeds 0 .. seeds - 1 of a cell whose base is a mean of a margin loss, and look after every epoch.
+
+    >>> from jaxpu.config import expand, parse
+    >>> raw = {"data": {"name": "gaussians", "options": {"n": 60}}, "training": {"epochs": 2}, "methods": ["pn"]}
+    >>> seen = course(expand(parse(raw | {"model": {"name": "linear"}}))[0], 1)
+    >>> seen.rows.shape, bool(abs(seen.pull.sum(axis=-1) - 1).max() < 1e-5)
+    ((1, 2, 10), True)
+    """
+    histories = []
+    for seed in range(seeds):
+        key, data, static, hyper = sweep.inputs(cell, seed)
+        run = _train(key, data, dataclasses.replace(static, probes=PROBES), hyper)
+        histories.append([np.asarray(run.history[f"probe_{name}"]) for name in Course._fields])
+    return Course(*(np.stack(columns) for columns in zip(*histories, strict=True)))
+
+
+@functools.partial(jax.jit, static_argnums=2)
+def _train(key: Array, data: train.Data, static: train.Config, hyper: objective.Hyper) -> Any:
+    return train.train(key, data, static, hyper)
+
+
+def _margins(seen: ProbeInput) -> Array:
+    z = seen.apply(seen.params, seen.x_train)
+    return jnp.where(seen.y_train > 0, z, -z)
+
+
+def _shares(seen: ProbeInput, *, pulled: bool) -> Array:
+    """Share of each bin in the rows, or in their pull."""
+    m = _margins(seen)
+    pull = -jax.grad(lambda m: objective.margin_loss(seen.hyper, m).sum())(m)
+    bins = jnp.minimum((jax.nn.sigmoid(m) * BINS).astype(int), BINS - 1)
+    weight = seen.counts * (pull if pulled else 1.0)
+    return jax.ops.segment_sum(weight, bins, BINS) / weight.sum()
+
+
+def _margin_quantiles(seen: ProbeInput) -> Array:
+    return jnp.nanquantile(jnp.where(seen.counts > 0, _margins(seen), jnp.nan), jnp.array(QUANTILES))
+
+
+PROBES = (
+    ("rows", functools.partial(_shares, pulled=False)),
+    ("pull", functools.partial(_shares, pulled=True)),
+    ("margins", _margin_quantiles),
+)
+"""The probes that :func:`course` records, in the order of :class:`Course`."""
