@@ -70,6 +70,7 @@ def smooth_labels(labels: ClassLabels, classes: int, amount: ScalarLike) -> Floa
     return (1 - amount) * shares + amount / classes
 
 
+@jax.jit  # one call outside a compiled program, and one trace for all the losses inside it
 def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
     """Margins of classes, and the share of the label that is on each.
 
