@@ -70,6 +70,7 @@ def smooth_labels(labels: ClassLabels, classes: int, amount: ScalarLike) -> Floa
     return (1 - amount) * shares + amount / classes
 
 
+@jax.jit  # one call outside a compiled program, and one trace for all the losses inside it
 def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c"], Float[Array, "n c"]]:
     """Margins of classes, and the share of the label that is on each.
 
@@ -91,8 +92,6 @@ def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c
     if logits.ndim == 1:
         positive = _shares(labels).astype(logits.dtype)
         return jnp.stack([logits, -logits], axis=-1), jnp.stack([positive, 1 - positive], axis=-1)
-    # A margin is the same when all logits are shifted, and differences of small numbers have more digits.
-    logits = logits - jax.lax.stop_gradient(logits.max(axis=-1, keepdims=True))
     classes = logits.shape[1]
     if labels.ndim == 2 or jnp.issubdtype(labels.dtype, jnp.floating):
         return _all_margins(logits), distribution(labels, classes).astype(logits.dtype)
@@ -162,13 +161,17 @@ def _shares(labels: ClassLabels) -> Float[Array, "n *k"]:
 
 
 def _margin(logits: Float[Array, "n k"], hit: Bool[Array, "n k"]) -> Float[Array, "n 1"]:
-    own = jnp.where(hit, logits, 0).sum(axis=-1, keepdims=True)
-    return own - jax.nn.logsumexp(logits, axis=-1, keepdims=True, where=~hit)
+    """From differences to the largest of the others: a shift of all logits costs no digits."""
+    others = jnp.where(hit, -jnp.inf, logits)
+    largest = jax.lax.stop_gradient(others.max(axis=-1, keepdims=True))
+    own = jnp.where(hit, logits - largest, 0).sum(axis=-1, keepdims=True)
+    return own - jnp.log(jnp.exp(others - largest).sum(axis=-1, keepdims=True))
 
 
 def _all_margins(logits: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Without the n k² of a sum over the others for each: only the largest p, which may be near 1, needs it."""
+    """Without k sums over k - 1 others: taking one off the sum loses digits for the largest p only."""
     top = one_hot(jnp.argmax(logits, axis=-1), logits.shape[1])
-    log_p = jax.nn.log_softmax(logits)
-    odds = log_p - jnp.log1p(-jnp.exp(jnp.where(top, -1.0, log_p)))  # elsewhere p ≤ 1/2
-    return jnp.where(top, _margin(logits, top), odds)
+    shifted = logits - jax.lax.stop_gradient(logits.max(axis=-1, keepdims=True))
+    power = jnp.exp(shifted)
+    others = power.sum(axis=-1, keepdims=True) - power  # at least 1 but for the largest
+    return jnp.where(top, _margin(logits, top), shifted - jnp.log(jnp.where(top, 1, others)))
