@@ -19,9 +19,6 @@ from jaxpu.types import Scalar, ScalarLike
 BLOCK = 512
 """Columns solved at a time: their d x d systems stay in the cache of a core."""
 
-UNROLLED = 10
-"""Dimensions up to which systems are eliminated together; beyond, a program would take long to compile."""
-
 LONG = 512
 """Terms of the normal equations summed at a time."""
 
@@ -172,27 +169,22 @@ def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]
 
 
 def _solve_spd(matrices: Float[Array, "d d b"], right: Float[Array, "d b"], ridge: ScalarLike) -> Float[Array, "d b"]:
-    """(A + λ I)⁻¹ r for many small systems, their number the last axis.
+    """(A + λ I)⁻¹ r for many small systems, their number the last axis, by Gauss and Jordan's elimination.
 
-    Small ones are eliminated all at once: no pivots are needed in a positive definite matrix, and every step is one
-    vector operation over the systems, where LAPACK would be called for each.
+    A positive definite matrix needs no pivots, so that every step is one vector operation over all systems. LAPACK,
+    called for each system, is no faster; and its batched calls wait for threads of the pool that they run on, where
+    two of them, side by side on two cores, have been seen to wait for each other for ever (jaxlib 0.10).
     """
     d = right.shape[0]
-    matrices = matrices + (ridge * jnp.eye(d, dtype=right.dtype))[:, :, None]
-    if d > UNROLLED:
-        lower = jnp.linalg.cholesky(jnp.moveaxis(matrices, 2, 0), symmetrize_input=False)
-        return jax.scipy.linalg.cho_solve((lower, True), right.T[..., None])[..., 0].T
-    left = jnp.concatenate([matrices, right[:, None, :]], axis=1)
-    pivots = []
-    for _ in range(d):
-        pivot = left[0, 1:] / left[0, :1]
-        pivots.append(pivot)
-        left = left[1:, 1:] - left[1:, :1] * pivot[None]
-    solved: list[Array] = []
-    for pivot in reversed(pivots):
-        known = sum((c * x for c, x in zip(pivot[:-1], solved, strict=True)), jnp.zeros_like(pivot[-1]))
-        solved.insert(0, pivot[-1] - known)
-    return jnp.stack(solved)
+    shifted = matrices + (ridge * jnp.eye(d, dtype=right.dtype))[:, :, None]
+    rows = jnp.arange(d)
+
+    def eliminate(k: Array, left: Float[Array, "d columns b"]) -> Float[Array, "d columns b"]:
+        pivot = left[k] / left[k, k][None]
+        others = jnp.where((rows == k)[:, None], 0.0, left[:, k])
+        return (left - others[:, None] * pivot[None]).at[k].set(pivot)
+
+    return lax.fori_loop(0, d, eliminate, jnp.concatenate([shifted, right[:, None]], axis=1))[:, d]
 
 
 def _check(fixed: Array, ratings: Array, confidence: Array, ridge: ScalarLike) -> None:
