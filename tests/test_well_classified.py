@@ -1,0 +1,56 @@
+"""Who pulls over training: against the closed forms of the gradient, and the figures and report made of it."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from problems import LINEAR, first_cell, tiny
+
+from jaxpu import losses, sweep, train
+from jaxpu.plots import gradients
+from jaxpu.study.well_classified import BINS, QUANTILES, course
+
+METHODS = {
+    "cross_entropy": {"preset": "pn"},
+    "encouraging": {"preset": "pn", "surrogate": "encouraging", "log_end": 0.6},
+    "focal": {"preset": "pn", "surrogate": "focal", "focus": 1.0},
+}
+OPTIONS = {"cross_entropy": {}, "encouraging": {"log_end": 0.6}, "focal": {"gamma": 1.0}}
+
+
+@pytest.fixture(scope="module")
+def courses():
+    cells = {name: first_cell(tiny(methods=[method], **LINEAR)) for name, method in METHODS.items()}
+    return cells, {name: course(cell, 2) for name, cell in cells.items()}
+
+
+def test_shares_and_margins_are_those_of_the_closed_forms(courses):
+    cells, seen = courses
+    for name, cell in cells.items():
+        for seed in range(2):
+            key, data, static, hyper = sweep.inputs(cell, seed)
+            params = jax.jit(train.train, static_argnums=2)(key, data, static, hyper).state.params
+            x = (np.asarray(data.x, float) - np.asarray(data.mean)) / np.asarray(data.sd)
+            z = (x @ np.asarray(params["head"]["kernel"], float)[:, 0] + float(params["head"]["bias"][0]))[data.train]
+            margin = np.where(np.asarray(data.y)[data.train] == 1, z, -z)
+            p = 1 / (1 + np.exp(-margin))
+            pull = np.asarray(losses.gradient_size(name, jnp.asarray(p, jnp.float32), **OPTIONS[name]), float)
+            bins = np.minimum((p * BINS).astype(int), BINS - 1)
+            for recorded, weight in ((seen[name].rows, np.ones_like(p)), (seen[name].pull, pull)):
+                expected = np.bincount(bins, weight, BINS) / weight.sum()
+                np.testing.assert_allclose(recorded[seed, -1], expected, atol=2e-4)
+            np.testing.assert_allclose(seen[name].margins[seed, -1], np.quantile(margin, QUANTILES), rtol=1e-3)
+
+
+def test_the_encouraging_loss_leaves_more_of_the_pull_to_well_classified_rows(courses):
+    _, seen = courses
+    last = {name: seen[name].pull[:, -1, -1].mean() for name in seen}
+    assert last["encouraging"] > 1.2 * last["cross_entropy"] > 1.2 * last["focal"]
+
+
+def test_the_figure_says_what_it_shows(courses):
+    _, seen = courses
+    figure = gradients.pull_over_training(seen)
+    share = 100 * np.median(seen["encouraging"].pull[:, -1, -1:].sum(axis=-1))
+    assert f"{share:.0f} % of the pull of encouraging" in figure.get_suptitle()
+    assert len(figure.axes[1].lines) == len(METHODS)
