@@ -5,7 +5,7 @@
 >>> drawn = ensemble.synthetic_ratings(jax.random.key(0), n=200, m=10, rate=0.1, quality=0.7)
 >>> labeled = jnp.arange(200) < 100
 >>> c = ensemble.confidence("label_aware", drawn.ratings, drawn.labels, labeled)
->>> start = ensemble.start_factors(jax.random.key(1), (10, 200), 15)
+>>> start = ensemble.start_factors(jax.random.key(1), (10, 200), 5)
 >>> step = ensemble.Step(class_weights=1.0)
 >>> fit = ensemble.fit_als(start, drawn.ratings, c, drawn.labels, labeled, iterations=50, step=step)
 >>> bool((fit.aggregator.w > 0).all())
