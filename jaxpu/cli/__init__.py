@@ -119,7 +119,7 @@ def _run(command: Run) -> int:
         overrides["seeds"] = command.seeds
     raw = config.read(command.config, overrides)
     if raw.get("kind") in KINDS:
-        _prepare_backend(1)  # their programs hold all seeds at once
+        _prepare_backend(None)
         return run_study(raw, str(command.config), command.out, fresh=command.fresh, quiet=command.quiet)
     experiment = config.parse(raw, where=str(command.config))
     config.check_claims(experiment)

@@ -25,6 +25,7 @@ from jaxpu.ensemble.aggregate import (
 from jaxpu.ensemble.als import als_sweep, factorisation_loss, fold_in, reconstruct, solve_columns, start_factors
 from jaxpu.ensemble.baselines import BASELINES
 from jaxpu.ensemble.confidence import CONFIDENCE, confidence
+from jaxpu.ensemble.descent import descend
 from jaxpu.ensemble.flow import (
     FastEnd,
     LinearFlow,
@@ -58,6 +59,7 @@ __all__ = [
     "confidence",
     "continue_aggregator",
     "critical_rate",
+    "descend",
     "factorisation_loss",
     "fast_end",
     "fit_als",

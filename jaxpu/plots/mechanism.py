@@ -111,13 +111,8 @@ def _reconstructed(key: jax.Array, ratings: jax.Array, labels: jax.Array, known:
 def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     updates = np.unique(np.geomspace(1, 100_000, 80).round().astype(int))
     step = ensemble.Step(lr=LR)
-
-    def on(state: ensemble.Aggregator, k: jax.Array) -> tuple[ensemble.Aggregator, ensemble.Aggregator]:
-        after = ensemble.continue_aggregator(state, ratings, labels, known, updates=k, step=step)
-        return after, after
-
     start = ensemble.start_aggregator(M, labels, known, step, ratings.dtype)
-    _, (w, b, _) = jax.lax.scan(on, start, jnp.diff(updates, prepend=0))
+    w, b, _ = ensemble.descend(start, ratings, labels, known, updates=jnp.asarray(updates), step=step)
     rate = (known & (labels > 0)).sum() / known.sum()
     level = (ratings * known[None, :]).sum() / (M * known.sum())
     log_odds = jnp.log(rate / (1 - rate))
@@ -127,7 +122,7 @@ def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     second = jnp.append(jnp.full(M, end.total / M), end.bias)
     times = jnp.asarray(updates) * LR
     lines = [ensemble.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
-    shown = [jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines]
+    near_start, near_end = (jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines)
     p = jax.nn.sigmoid(w @ ratings + b[:, None])
     mean_p = (p * known[None, :]).sum(1) / known.sum()
-    return Path(jnp.asarray(updates), w.sum(1), b, mean_p, w @ late.direction[:-1], *shown, level, rate)
+    return Path(jnp.asarray(updates), w.sum(1), b, mean_p, w @ late.direction[:-1], near_start, near_end, level, rate)

@@ -1,6 +1,5 @@
 """Run an experiment on ensembles: cells -> programs -> one row a run, with metrics, weights, theory and verdict."""
 
-import dataclasses
 import datetime
 import sys
 import time
@@ -11,13 +10,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import polars as pl
-from jax import numpy as jnp
 
 from jaxpu import collapse, results
 from jaxpu.config import dump
 from jaxpu.config.ensemble import SELECTION, EnsembleCell, EnsembleExperiment, EnsembleMethod, expand_ensemble
 from jaxpu.config.guided import GuidedExperiment
-from jaxpu.ensemble.aggregate import Aggregator, Step
+from jaxpu.ensemble.aggregate import Step
 from jaxpu.study import programs
 from jaxpu.study.programs import Problem, Static, Traced
 from jaxpu.study.sources import problems
@@ -179,9 +177,9 @@ def _train(cells: Sequence[EnsembleCell], seeds: np.ndarray, problem: Problem) -
         methods[0].stop,
     )
     settings = [Traced(step_of(m), m.rho, m.iterations) for m in methods]
-    stacked = jax.tree.map(lambda *leaves: jnp.asarray(leaves), *settings)
+    stacked = jax.tree.map(lambda *leaves: np.asarray(leaves), *settings)
     numbers = (factors.ridge, factors.alpha, factors.start_scale)
-    return programs.train(static)(jnp.asarray(seeds), problem, stacked, *map(jnp.asarray, numbers))
+    return programs.train(static)((seeds, problem), stacked, *map(float, numbers))
 
 
 def step_of(method: EnsembleMethod) -> Step:
@@ -194,9 +192,9 @@ def step_of(method: EnsembleMethod) -> Step:
     return Step(**plain, centre=float(method.centre), newton=float(method.newton), damping=method.damping)
 
 
-def _rows(cell: EnsembleCell, seeds: np.ndarray, problem: Problem, logits: jax.Array) -> pl.DataFrame:
+def _rows(cell: EnsembleCell, seeds: np.ndarray, problem: Problem, logits: np.ndarray) -> pl.DataFrame:
     """One row a seed: identity, metrics of the test rows, verdict."""
-    measured = jax.device_get(programs.measure(logits, problem.labels, problem.labeled == 0))
+    measured = programs.measure(logits, problem.labels, problem.labeled == 0)
     verdicts = collapse.epoch_verdicts(measured)
     metrics = {METRIC_NAMES.get(k, k.removeprefix("oracle_")): np.asarray(v, float) for k, v in measured.items()}
     return pl.DataFrame(
@@ -238,13 +236,3 @@ def _paths(cell: EnsembleCell, trained: programs.Trained) -> list[dict[str, Any]
     w, b = np.asarray(trained.total).mean(0) / m, np.asarray(trained.bias).mean(0)
     head = {"dataset": cell.dataset, "method": cell.method.name, "cell": cell.label}
     return [head | {"update": int(t) + 1, "w_mean": float(w[t]), "b": float(b[t])} for t in points]
-
-
-def replaced(cell: EnsembleCell, **changes: Any) -> EnsembleCell:
-    """A cell whose method has other values."""
-    return dataclasses.replace(cell, method=dataclasses.replace(cell.method, **changes))
-
-
-def aggregator_at(trained: programs.Trained, rows: np.ndarray) -> Aggregator:
-    """The aggregators of some runs."""
-    return jax.tree.map(lambda a: a[rows], trained.aggregator)

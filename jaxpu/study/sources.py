@@ -30,10 +30,10 @@ def problems(config: RatingsConfig, seeds: np.ndarray, precision: str) -> Proble
     if config.source == "synthetic":
         draw = programs.draw_synthetic(config.n, config.classifiers)
         rate = 0.1 if config.rate is None else config.rate
-        return draw(jnp.asarray(seeds), *(jnp.asarray(v) for v in (rate, config.quality, config.labeled)))
+        return draw(seeds, rate, config.quality, config.labeled)
     made = [_SOURCES[config.source](config, int(seed)) for seed in seeds]
     ratings, labels, labeled = (np.stack(column) for column in zip(*made, strict=True))
-    return Problem(jnp.asarray(ratings, precision), jnp.asarray(labels, int), jnp.asarray(labeled))
+    return Problem(ratings.astype(precision), labels.astype(int), labeled)
 
 
 @functools.lru_cache(maxsize=2048)
