@@ -52,7 +52,7 @@ def each_seed(one: Callable[..., Any]) -> Callable[..., Any]:
     """From a function of one seed's arrays, and others, a function of many seeds' arrays: one a row.
 
     Seeds share nothing. On CPU a device takes one after the other, whose arrays stay in a core's cache; on an
-    accelerator all at once. As many devices share them as divide their number.
+    accelerator all at once. All devices share them; where they do not divide evenly the last is repeated.
 
     >>> jax.jit(each_seed(lambda x, y: x + y))(jnp.arange(3), 10).tolist()
     [10, 11, 12]
@@ -60,16 +60,21 @@ def each_seed(one: Callable[..., Any]) -> Callable[..., Any]:
 
     def all_seeds(rows: Any, *shared: Any) -> Any:
         seeds = jax.tree.leaves(rows)[0].shape[0]
-        across = max(k for k in range(1, min(seeds, len(jax.devices())) + 1) if seeds % k == 0)
+        across = min(seeds, len(jax.devices()))
         mesh = Mesh(np.array(jax.devices()[:across]), ("seed",), axis_types=(AxisType.Auto,))
-        at_once = None if jax.default_backend() == "cpu" else seeds // across
+        each = -(-seeds // across)
+        at_once = None if jax.default_backend() == "cpu" else each
 
         def looped(rows: Any, *shared: Any) -> Any:
             return lax.map(lambda row: one(row, *shared), rows, batch_size=at_once)
 
         by_seed, everywhere = PartitionSpec("seed"), PartitionSpec()
         specs = (by_seed, *(everywhere for _ in shared))
-        return jax.shard_map(looped, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)(rows, *shared)
+        mapped = jax.shard_map(looped, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
+        if seeds == each * across:
+            return mapped(rows, *shared)
+        place = np.minimum(np.arange(each * across), seeds - 1)
+        return jax.tree.map(lambda a: a[:seeds], mapped(jax.tree.map(lambda a: a[place], rows), *shared))
 
     return all_seeds
 

@@ -11,6 +11,7 @@ from jax import numpy as jnp
 from jaxpu import collapse, ensemble
 from jaxpu.config.ensemble import EnsembleCell
 from jaxpu.ensemble.aggregate import Aggregator, Step, aggregate
+from jaxpu.study.parts import PATH
 from jaxpu.study.programs import Problem, Program, Trained, each_seed, measured
 
 PER_DECADE = 12
@@ -38,32 +39,30 @@ def checkpoints(begin: int, end: int) -> list[int]:
     return np.unique(np.geomspace(begin, end, count).round().astype(int)).tolist()
 
 
-def continued(
-    cell: EnsembleCell, frame: pl.DataFrame, problem: Problem, trained: Trained, end: int
-) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+def continued(cell: EnsembleCell, frame: pl.DataFrame, problem: Problem, trained: Trained, end: int) -> pl.DataFrame:
     """Continue the runs of a cell that are not healthy, by the same gradient updates.
 
     Args:
-        cell: of these runs. frame: their rows, with verdicts. problem, trained: theirs. end: most updates in all.
+        cell: of these runs. frame: their rows, with verdicts and paths. problem, trained: theirs.
+        end: most updates in all.
 
     Returns:
         The rows with ranked_at and healthy_at, the updates after which AUC first reached good_auc and the verdict
         was first healthy (that of the training itself where it already was, None where it never came), the verdicts
         ``end_verdict`` of the training and ``final_verdict`` at healthy_at or else ``end``, and the verdict
-        ``stopped_early`` where a longer run is healthy; and the paths of w, b and the scores. Unchanged for a cell
-        whose updates are not gradient steps of constant weights, or as long as ``end``.
+        ``stopped_early`` where a longer run is healthy; the path goes on. Unchanged for a cell whose updates are not
+        gradient steps of constant weights, or are as many as ``end``.
     """
     method = cell.method
     if method.trainer != "als" or method.newton or method.focal or method.iterations >= end:
-        return frame, []
+        return frame
     times = np.array(checkpoints(method.iterations, end))
     step = Step(lr=method.lr, bias_lr=method.bias_lr, class_weights=method.class_weights, centre=float(method.centre))
     going = (frame["verdict"] != "healthy").to_numpy()
     reconstructed = problem._replace(ratings=trained.ratings)
     runs = _Run(trained.aggregator, going, reconstructed, _labelled(reconstructed))
     looked = _course(runs, times - times[0], jax.tree.map(float, step))
-    seen = _times(frame, times, looked)
-    return seen, _paths(cell, times, {name: values[going] for name, values in looked.items()})
+    return _times(frame, times, looked).with_columns(_longer(frame[PATH], going, times, looked))
 
 
 def _one(run: _Run, updates: Array, step: Step) -> dict[str, Array]:
@@ -110,14 +109,14 @@ def _first(reached: np.ndarray) -> np.ndarray:
     return np.where(reached.any(1), reached.argmax(1), -1)
 
 
-def _paths(cell: EnsembleCell, times: np.ndarray, looked: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """Medians over all runs that went on."""
-    if not looked["b"].size:
-        return []
-    head = {"dataset": cell.dataset, "method": cell.method.name, "cell": cell.label}
+def _longer(paths: pl.Series, going: np.ndarray, times: np.ndarray, looked: dict[str, np.ndarray]) -> pl.Series:
+    """The paths of the runs, those that went on with what was looked at."""
     columns = {"w_mean": "w_mean", "b": "b", "score_mean": "score_mean", "roc_auc": "oracle_auc"}
-    medians = {name: np.median(looked[source], axis=0) for name, source in columns.items()}
-    return [
-        head | {"update": int(times[k])} | {name: float(values[k]) for name, values in medians.items()}
-        for k in range(1, times.size)
+    runs = [
+        [
+            {"update": int(times[k])} | {name: float(looked[source][run, k]) for name, source in columns.items()}
+            for k in range(1, times.size if on else 0)
+        ]
+        for run, on in enumerate(going)
     ]
+    return pl.Series(paths.name, [[*begin, *more] for begin, more in zip(paths, runs, strict=True)], dtype=paths.dtype)
