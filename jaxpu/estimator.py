@@ -201,17 +201,17 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
     def _trained(
         self, ratings: jax.Array, c: jax.Array, labels: jax.Array, known: jax.Array, m: int, seed: int
     ) -> trainers.Fit:
-        step = ensemble.Step(
-            lr=self.lr,
-            class_weights=self.class_weights,
-            focal=self.focal,
-            newton=float(self.newton),
-            initial_total=ratings.shape[0] / m,
-        )
+        newton = float(self.newton)
+        step = ensemble.Step(lr=self.lr, class_weights=self.class_weights, focal=self.focal, newton=newton)
         start = als.start_factors(jax.random.key(seed), ratings.shape, self.dim, dtype=ratings.dtype)
-        options: dict[str, Any] = {"iterations": self.iterations, "rho": self.rho, "ridge": self.ridge, "step": step}
+        # padded classifiers start at x = 0 and w = 0, where they have no gradient, and stay there
+        real = np.arange(ratings.shape[0]) < m
+        start = start._replace(x=jnp.where(real[None, :], start.x, 0))
+        aggregator = ensemble.Aggregator(jnp.asarray(real / m), jnp.asarray(0.0), jnp.zeros(real.size))
+        options: dict[str, Any] = {"iterations": self.iterations, "rho": self.rho, "ridge": self.ridge}
+        options |= {"aggregator": aggregator, "step": step}
         if self.trainer == "als":
-            return _ALS(start, ratings, c, labels, known, newton=bool(self.newton), **options)
+            return _ALS(start, ratings, c, labels, known, newton=True, **options)  # step.newton says whether
         return _JOINT(start, ratings, c, labels, known, **options)
 
 

@@ -4,7 +4,7 @@
       config.yaml  provenance.json  runs.parquet  selected.csv  summary.csv  verdicts.csv  table.md
       figures/  report.html
       parameters/  with selection.keep_best: those of every run's best epoch
-      parts/       only while a sweep runs: finished runs, and the state of the unfinished ones
+      parts/       only while a sweep or a study runs: finished runs, and the state of the unfinished ones
 
 Every file is written beside its place and moved there, so a reader, or a run after a crash, finds an old file
 or a new one, never half a file. What is damaged, marked failed or foreign is named, and nothing foreign is
@@ -29,8 +29,10 @@ import polars as pl
 
 import jaxpu
 
-# Columns that say which run a row belongs to; all others are recorded numbers.
-IDENTITY = ("run_id", "dataset", "method", "cell", "seed", "epochs_run", "epoch")
+# Columns that say which run a row belongs to; all others are recorded numbers. A study has a row a run, a sweep
+# one an epoch.
+RUN = ("run_id", "dataset", "method", "cell", "seed")
+IDENTITY = (*RUN, "epochs_run", "epoch")
 
 
 # The only files below parts/ that are ever removed: named by a digest, or a temporary file of such a one.
@@ -158,10 +160,19 @@ def take_inventory(folder: Path, wanted: Sequence[str]) -> Inventory:
     Raises:
         ResultsError: if ``runs.parquet``, which the sweep would replace, is a table of something else.
     """
-    known = set(wanted)
+    return _inventory(folder, _run_files(folder), wanted, IDENTITY)
+
+
+def take_parts(folder: Path, wanted: Sequence[str]) -> Inventory:
+    """What an interrupted study left in ``parts/``: as :func:`take_inventory`, of tables with one row a run."""
+    return _inventory(folder, _part_files(folder), wanted, RUN)
+
+
+def _inventory(folder: Path, paths: Sequence[Path], wanted: Sequence[str], columns: Sequence[str]) -> Inventory:
+    known, row = set(wanted), [name for name in ("run_id", "epoch") if name in columns]
     frames, notes, foreign = [], [], 0
-    for path in _run_files(folder):
-        frame, problem = _read_runs(path)
+    for path in paths:
+        frame, problem = _read_runs(path, columns)
         if problem and "is foreign" in problem and path.parent == folder:
             raise ResultsError(f"{folder}: {problem}. Give another --out, or --fresh to replace it")
         if problem:
@@ -173,24 +184,30 @@ def take_inventory(folder: Path, wanted: Sequence[str]) -> Inventory:
                 notes.append(f"{path.name} holds {strangers} runs that this experiment does not ask for")
             frames.append(frame.filter(pl.col("run_id").is_in(known)))
     notes += _failures(folder) + _strangers(folder)
-    runs = pl.concat(frames, how="diagonal").unique(["run_id", "epoch"], keep="first") if frames else None
+    runs = pl.concat(frames, how="diagonal").unique(row, keep="first", maintain_order=True) if frames else None
     return Inventory(runs if runs is not None and runs.height else None, tuple(notes), foreign)
 
 
 def _run_files(folder: Path) -> list[Path]:
     whole = folder / "runs.parquet"
-    return ([whole] if whole.exists() else []) + sorted((folder / "parts").glob("*.parquet"))
+    return ([whole] if whole.exists() else []) + _part_files(folder)
 
 
-def _read_runs(path: Path) -> tuple[pl.DataFrame | None, str | None]:
+def _part_files(folder: Path) -> list[Path]:
+    return sorted((folder / "parts").glob("*.parquet"))
+
+
+def _read_runs(path: Path, columns: Sequence[str] = IDENTITY) -> tuple[pl.DataFrame | None, str | None]:
     try:
         frame = pl.read_parquet(path)
     except Exception as error:  # polars raises many kinds for a file that is not whole parquet
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
         return None, f"{path.name} is damaged or truncated ({first}); its runs are redone"
-    missing = [name for name in IDENTITY if name not in frame.columns]
+    missing = [name for name in columns if name not in frame.columns]
     if missing:
         return None, f"{path.name} is foreign (no column {missing[0]!r}); left alone"
+    if "epoch" not in columns:
+        return frame, None
     whole = frame.group_by("run_id").agg(
         ok=(pl.col("epoch").sort() == pl.int_range(1, pl.len() + 1)).all() & (pl.col("epochs_run").first() == pl.len())
     )

@@ -1,5 +1,6 @@
 """Ensembles against float64 NumPy (scripts/golden_ensemble.py), limiting cases, and jit = vmap = loop."""
 
+import functools
 import importlib.util
 import json
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from jaxpu import collapse, ensemble, metrics
 from jaxpu.ensemble import CONFIDENCE, Aggregator, Factors, Step, als, baselines
@@ -23,7 +25,9 @@ assert SPEC.loader is not None
 golden = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(golden)
 RECORDS = json.loads(golden.PATH.read_text())
-LABELS, LABELED = jnp.asarray(golden.LABELS), jnp.asarray(golden.LABELED)
+LABELS, LABELED = np.asarray(golden.LABELS), np.asarray(golden.LABELED)
+JUNK = np.where(LABELED > 0, LABELS, 1 - LABELS)
+RATINGS = golden.ratings()
 
 
 @pytest.fixture
@@ -32,13 +36,68 @@ def x64():
         yield
 
 
-def golden_fit(d, options, trainer=ensemble.fit_als, iterations=30, lr=0.1):
-    ratings = jnp.asarray(golden.ratings())
-    c = ensemble.confidence("label_aware", ratings, LABELS, LABELED, alpha=golden.ALPHA)
-    start = Factors(*map(jnp.asarray, golden.start(d)))
-    step = Step(**{"lr": lr, **options})
-    more = {"ridge": golden.RIDGE, "rho": golden.RHO, "step": step}
-    return jax.jit(lambda r: trainer(start, r, c, LABELS, LABELED, iterations=iterations, **more))(ratings)
+def setting(**options):
+    """The golden step with other values."""
+    return jax.tree.map(float, Step(**{"lr": 0.1, **options}))
+
+
+def side_by_side(settings):
+    """An axis of golden steps with other values."""
+    return jax.tree.map(lambda *values: np.array(values), *(setting(**options) for options in settings))
+
+
+# Few programs, shared by all tests: settings, labels and stopping are traced.
+
+
+def on_device(*arrays):
+    return tuple(map(jnp.asarray, arrays))
+
+
+@jax.jit
+def all_confidences(labels):
+    r, known = on_device(RATINGS, LABELED)
+    return {name: ensemble.confidence(name, r, labels, known, alpha=golden.ALPHA) for name in CONFIDENCE}
+
+
+def problem(d, labels=LABELS):
+    """Start, ratings, confidence, labels, which are known."""
+    r, y, known = on_device(RATINGS, labels, LABELED)
+    return Factors(*on_device(*golden.start(d))), r, all_confidences(y)["label_aware"], y, known
+
+
+GIVEN = {"ridge": golden.RIDGE, "rho": golden.RHO}
+
+
+@functools.partial(jax.jit, static_argnames="d")
+def alternated(steps, d):
+    """Every setting side by side, 30 iterations."""
+    return jax.vmap(lambda step: ensemble.fit_als(*problem(d), iterations=30, step=step, **GIVEN))(steps)
+
+
+@jax.jit
+def _alternated_alone(step, labels, options):
+    return ensemble.fit_als(*problem(3, labels), iterations=120, step=step, **options)
+
+
+def alternated_alone(step, labels=LABELS, **options):
+    """One setting, up to 120 iterations."""
+    return _alternated_alone(step, labels, GIVEN | {"stop_at": 120, "tolerance": 0.0} | options)
+
+
+@jax.jit
+def joined(steps):
+    """Every setting side by side, 40 iterations of Adam."""
+    return jax.vmap(lambda step: ensemble.fit_joint(*problem(3), iterations=40, step=step, **GIVEN))(steps)
+
+
+@jax.jit
+def _joined_alone(step, options):
+    return ensemble.fit_joint(*problem(3), iterations=200, step=step, **options)
+
+
+def joined_alone(step, **options):
+    """One setting, up to 200 iterations of Adam."""
+    return _joined_alone(step, GIVEN | {"stop_at": 200, "patience": 10**6, "tolerance": 1e-4} | options)
 
 
 def test_golden_file_is_current():
@@ -47,41 +106,36 @@ def test_golden_file_is_current():
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", CONFIDENCE)
-def test_confidence_equals_the_golden_one(name):
-    c = ensemble.confidence(name, jnp.asarray(golden.ratings()), LABELS, LABELED, alpha=golden.ALPHA)
+def test_confidence_equals_the_golden_one_and_reads_no_label_where_none_is_known(name):
+    c = all_confidences(LABELS)[name]
     np.testing.assert_allclose(c, RECORDS["confidence"][name], rtol=0, atol=2e-12)
-
-
-@pytest.mark.parametrize("name", CONFIDENCE)
-def test_confidence_reads_no_label_where_none_is_known(name):
-    ratings = jnp.asarray(golden.ratings(), jnp.float32)
-    junk = jnp.where(LABELED > 0, LABELS, 1 - LABELS)
-    same = [CONFIDENCE[name](ratings, y, LABELED) for y in (LABELS, junk)]
-    np.testing.assert_array_equal(*same)
-    assert (np.asarray(same[0]) >= 0).all()
+    np.testing.assert_array_equal(all_confidences(JUNK)[name], c)
+    assert (np.asarray(c) >= 0).all()
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("record", RECORDS["als"])
-def test_alternating_training_equals_the_golden_one(record):
-    name, d = record.split(", d=")
-    fit = golden_fit(int(d), golden.VARIANTS[name])
-    expected = RECORDS["als"][record]
-    np.testing.assert_allclose(fit.aggregator.w, expected["w"], rtol=0, atol=1e-10)
-    np.testing.assert_allclose(fit.aggregator.b, expected["b"], rtol=0, atol=1e-10)
-    np.testing.assert_allclose(als.reconstruct(fit.factors)[:, ::3], expected["r_hat"], rtol=0, atol=1e-10)
-    if not golden.VARIANTS[name].get("centre"):
-        np.testing.assert_allclose(fit.history.loss[-1], expected["loss"], rtol=1e-9)
+@pytest.mark.parametrize("d", [3, 7], ids=lambda d: f"d={d}")
+def test_alternating_training_equals_the_golden_one(d):
+    fits = alternated(side_by_side(golden.VARIANTS.values()), d)
+    r_hat = np.asarray(jnp.einsum("vdm,vdn->vmn", fits.factors.x, fits.factors.y))
+    assert len(RECORDS["als"]) == 2 * len(golden.VARIANTS)
+    for k, (name, variant) in enumerate(golden.VARIANTS.items()):
+        expected = RECORDS["als"][f"{name}, d={d}"]
+        np.testing.assert_allclose(fits.aggregator.w[k], expected["w"], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(fits.aggregator.b[k], expected["b"], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(r_hat[k, :, ::3], expected["r_hat"], rtol=0, atol=1e-10)
+        if not variant.get("centre"):
+            np.testing.assert_allclose(fits.history.loss[k, -1], expected["loss"], rtol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("name", RECORDS["joint"])
-def test_joint_training_equals_the_golden_one(name):
-    fit = golden_fit(3, golden.VARIANTS[name], ensemble.fit_joint, iterations=40, lr=0.02)
-    expected = RECORDS["joint"][name]
-    np.testing.assert_allclose(fit.aggregator.w, expected["w"], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(fit.aggregator.b, expected["b"], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(als.reconstruct(fit.factors)[:, ::3], expected["r_hat"], rtol=0, atol=1e-9)
+def test_joint_training_equals_the_golden_one():
+    fits = joined(side_by_side({"lr": 0.02, **golden.VARIANTS[name]} for name in RECORDS["joint"]))
+    r_hat = np.asarray(jnp.einsum("vdm,vdn->vmn", fits.factors.x, fits.factors.y))
+    for k, expected in enumerate(RECORDS["joint"].values()):
+        np.testing.assert_allclose(fits.aggregator.w[k], expected["w"], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(fits.aggregator.b[k], expected["b"], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(r_hat[k, :, ::3], expected["r_hat"], rtol=0, atol=1e-9)
 
 
 def reference(data_dir):
@@ -123,13 +177,14 @@ def test_the_original_figures_are_met(data_dir):
 # --- class weights, focal, gradients
 
 
-@given(st.lists(st.integers(0, 1), min_size=2, max_size=30), st.integers(0, 10))
+CLASS_WEIGHTS = jax.jit(ensemble.class_weights)
+
+
+@given(st.lists(st.integers(0, 1), min_size=30, max_size=30), st.integers(0, 29))
 def test_class_weights_give_both_classes_the_same_total(labels, unknown):
-    y = jnp.asarray(labels)
-    labeled = jnp.arange(y.size) >= min(unknown, y.size - 1)
-    v = np.asarray(ensemble.class_weights(y, labeled))
-    known = np.asarray(labeled)
-    positive, negative = known & (np.asarray(y) == 1), known & (np.asarray(y) == 0)
+    y, known = np.array(labels), np.arange(30) >= unknown
+    v = np.asarray(CLASS_WEIGHTS(y, known))
+    positive, negative = known & (y == 1), known & (y == 0)
     assert (v[~known] == 0).all()
     if positive.any() and negative.any():
         np.testing.assert_allclose([v[positive].sum(), v[negative].sum()], known.sum() / 2, rtol=1e-5)
@@ -138,49 +193,60 @@ def test_class_weights_give_both_classes_the_same_total(labels, unknown):
 
 
 def test_the_seeds_arithmetic_is_balanced_once_the_class_shares_are_in():
-    y = jnp.asarray([1] * 10 + [0] * 90)
     start = Aggregator(jnp.zeros(1), jnp.array(0.0), jnp.zeros(1))
-    _, plain = ensemble.gradient(start, jnp.ones((1, 100)), y, jnp.ones(100), Step())
-    _, weighted = ensemble.gradient(start, jnp.ones((1, 100)), y, jnp.ones(100), Step(class_weights=1.0))
-    np.testing.assert_allclose([plain, weighted], [0.1 * -0.5 + 0.9 * 0.5, 0.0], atol=1e-6)
+
+    @jax.jit
+    def slope(strength):
+        y = (jnp.arange(100) < 10).astype(int)
+        return ensemble.gradient(start, jnp.ones((1, 100)), y, jnp.ones(100), Step(class_weights=strength))[1]
+
+    np.testing.assert_allclose([slope(0.0), slope(1.0)], [0.1 * -0.5 + 0.9 * 0.5, 0.0], atol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("options", [{}, {"class_weights": 1.0}, {"class_weights": 0.5, "focal": 2.0}])
-def test_the_gradient_is_that_of_the_loss(options):
-    ratings = jnp.asarray(golden.ratings())
+def test_the_gradient_is_that_of_the_loss():
     aggregator = Aggregator(jnp.linspace(-1, 1, golden.M), jnp.array(0.3), jnp.full(golden.M, 0.2))
 
-    def loss(w, b):
-        z = ensemble.aggregate(aggregator._replace(w=w, b=b), ratings)
-        return ensemble.supervised_loss(z, LABELS, LABELED, Step(**options))
+    data = on_device(RATINGS, LABELS, LABELED)
 
-    expected = jax.grad(loss, (0, 1))(aggregator.w, aggregator.b)
-    for got, wanted in zip(
-        ensemble.gradient(aggregator, ratings, LABELS, LABELED, Step(**options)), expected, strict=True
-    ):
-        np.testing.assert_allclose(got, wanted, rtol=1e-12)
+    def loss(w, b, step):
+        z = ensemble.aggregate(aggregator._replace(w=w, b=b), data[0])
+        return ensemble.supervised_loss(z, *data[1:], step)
+
+    @jax.jit
+    @jax.vmap
+    def both(step):
+        expected = jax.grad(loss, (0, 1))(aggregator.w, aggregator.b, step)
+        return ensemble.gradient(aggregator, *data, step), expected
+
+    got, expected = both(side_by_side([{}, {"class_weights": 1.0}, {"class_weights": 0.5, "focal": 2.0}]))
+    np.testing.assert_allclose(got[0], expected[0], rtol=1e-12)
+    np.testing.assert_allclose(got[1], expected[1], rtol=1e-12)
 
 
 @pytest.mark.usefixtures("x64")
 def test_newton_reaches_the_minimum_of_the_loss():
-    ratings = jnp.asarray(golden.ratings())[:2]
-    y, known = jnp.arange(golden.N) % 3 == 0, jnp.ones(golden.N)  # not separable: there is a minimum
+    y = np.arange(golden.N) % 3 == 0  # not separable: there is a minimum
+    data = on_device(RATINGS[:2], y, np.ones(golden.N))
     step = Step(lr=1.0, newton=1.0, damping=1e-9)
-    start = ensemble.start_aggregator(2, y, known, step, jnp.float64)
-    end = ensemble.continue_aggregator(start, ratings, y, known, updates=30, step=step, newton=True)
-    model = LogisticRegression(C=1e9, tol=1e-12, max_iter=10_000).fit(np.asarray(ratings).T, np.asarray(y))
+
+    @jax.jit
+    def descended(*data):
+        start = ensemble.start_aggregator(2, *data[1:], step, jnp.float64)
+        end = ensemble.continue_aggregator(start, *data, updates=30, step=step, newton=True)
+        return end, ensemble.gradient(end, *data, step)
+
+    end, (g, g_b) = descended(*data)
+    model = LogisticRegression(C=1e9, tol=1e-12, max_iter=10_000).fit(RATINGS[:2].T, y)
     np.testing.assert_allclose(end.w, model.coef_[0], rtol=1e-4)
-    g, g_b = ensemble.gradient(end, ratings, y, known, step)
     np.testing.assert_allclose([*g, g_b], 0, atol=1e-10)
 
 
+@pytest.mark.usefixtures("x64")
 def test_labels_that_are_not_known_change_nothing():
-    junk = jnp.where(LABELED > 0, LABELS, 1 - LABELS)
-    ratings, c = jnp.asarray(golden.ratings(), jnp.float32), jnp.ones((golden.M, golden.N))
-    start = ensemble.start_factors(jax.random.key(0), ratings.shape, 3)
-    run = jax.jit(lambda y: ensemble.fit_als(start, ratings, c, y, LABELED, iterations=5, tolerance=0.0))
-    np.testing.assert_array_equal(run(LABELS).logits, run(junk).logits)
+    fit, again = (alternated_alone(setting(), labels) for labels in (LABELS, JUNK))
+    np.testing.assert_array_equal(fit.history.w, again.history.w)
+    np.testing.assert_array_equal(fit.factors.y, again.factors.y)
 
 
 # --- factorisation
@@ -192,34 +258,40 @@ def test_columns_solve_their_normal_equations(d, k, n):
     rng = np.random.default_rng(0)
     fixed, r, c = rng.normal(size=(d, k)), rng.random((k, n)), rng.random((k, n))
     c[:, 1] = 0
-    solved = np.asarray(ensemble.solve_columns(*map(jnp.asarray, (fixed, r, c)), ridge=0.1))
+    solved = np.asarray(jax.jit(lambda *data: ensemble.solve_columns(*data, ridge=0.1))(fixed, r, c))
     for i in (0, 1, n - 1):
         left = (fixed * c[:, i]) @ fixed.T + 0.1 * np.eye(d)
         np.testing.assert_allclose(left @ solved[:, i], fixed @ (c[:, i] * r[:, i]), rtol=1e-9, atol=1e-10)
     np.testing.assert_array_equal(solved[:, 1], 0)
 
 
+@jax.jit
+def losses_of_two_sweeps(seed, ridge):
+    keys = jax.random.split(jax.random.key(seed), 3)
+    ratings, c, y = (jax.random.uniform(k, shape) for k, shape in zip(keys, ((4, 9), (4, 9), (2, 9)), strict=True))
+    first = als.als_sweep(Factors(jnp.zeros((2, 4)), y), ratings, c, ridge=ridge)
+    second = als.als_sweep(first, ratings, c, ridge=ridge)
+    return [als.factorisation_loss(factors, ratings, c, ridge=ridge) for factors in (first, second)]
+
+
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.floats(1e-2, 10))
 def test_a_sweep_never_raises_the_loss(seed, ridge):
     with jax.enable_x64(True):
-        keys = jax.random.split(jax.random.key(seed), 3)
-        ratings, c = jax.random.uniform(keys[0], (4, 9)), jax.random.uniform(keys[1], (4, 9))
-        factors = als.als_sweep(als.start_factors(keys[2], (4, 9), 2), ratings, c, ridge=ridge)
-        before = als.factorisation_loss(factors, ratings, c, ridge=ridge)
-        after = als.factorisation_loss(als.als_sweep(factors, ratings, c, ridge=ridge), ratings, c, ridge=ridge)
-        assert after <= before * (1 + 1e-12)
+        before, after = map(float, losses_of_two_sweeps(seed, ridge))
+    assert after <= before * (1 + 1e-12)
 
 
 @pytest.mark.usefixtures("x64")
 def test_induction_on_the_fitted_instances_is_transduction():
-    fit = golden_fit(3, {})
-    ratings = jnp.asarray(golden.ratings())
-    c = ensemble.confidence("label_aware", ratings, LABELS, LABELED, alpha=golden.ALPHA)
-    again = ensemble.fold_in(fit.factors.x, ratings, c, ridge=golden.RIDGE)
-    np.testing.assert_allclose(again, als.reconstruct(fit.factors), rtol=1e-10)
-    one = ensemble.fold_in(fit.factors.x, ratings[:, 4:5], c[:, 4:5], ridge=golden.RIDGE)
-    np.testing.assert_allclose(one, again[:, 4:5], rtol=1e-10)
+    c = all_confidences(LABELS)["label_aware"]
+    fit = alternated_alone(setting())
+    induce = jax.jit(lambda r, c: ensemble.fold_in(fit.factors.x, r, c, ridge=golden.RIDGE))
+    again = induce(RATINGS, c)
+    np.testing.assert_allclose(again, np.asarray(fit.factors.x).T @ np.asarray(fit.factors.y), rtol=1e-10)
+    others = np.arange(golden.N) != 4
+    without_others = induce(np.where(others, 0.5, RATINGS), np.where(others, 0, c))
+    np.testing.assert_allclose(without_others[:, 4], again[:, 4], rtol=1e-10)
 
 
 def test_what_cannot_be_solved_is_an_error():
@@ -238,72 +310,71 @@ def test_what_cannot_be_solved_is_an_error():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("trainer", [ensemble.fit_als, ensemble.fit_joint])
-def test_vmap_over_settings_equals_the_loop(trainer):
-    ratings = jnp.asarray(golden.ratings())
-    start = ensemble.start_factors(jax.random.key(1), ratings.shape, 2)
-    c = jnp.ones_like(ratings)
-
-    def run(lr, strength, focal):
-        step = Step(lr=lr, class_weights=strength, focal=focal)
-        return trainer(start, ratings, c, LABELS, LABELED, iterations=12, step=step, rho=lr).aggregator
-
-    settings_ = (jnp.array([0.1, 0.2, 0.3]), jnp.array([0.0, 1.0, 0.5]), jnp.array([0.0, 1.0, 2.0]))
-    together, alone = jax.jit(jax.vmap(run))(*settings_), jax.jit(run)
+def test_settings_side_by_side_are_settings_alone():
+    options = [{"class_weights": 1.0}, {"lr": 0.2, "class_weights": 0.5, "focal": 2.0}, {"freeze": 3, "bias_lr": 3.0}]
+    steps = side_by_side(options + [{}] * (len(golden.VARIANTS) - len(options)))
+    together = alternated(steps, 3).aggregator
+    descended = joined(jax.tree.map(lambda a: a[:3], steps)).aggregator
     for k in range(3):
-        for a, b in zip(together, alone(*(s[k] for s in settings_)), strict=True):
+        step = jax.tree.map(lambda a, k=k: float(a[k]), steps)
+        for a, b in zip(together, alternated_alone(step, stop_at=30).aggregator, strict=True):
+            np.testing.assert_allclose(a[k], b, rtol=1e-10, atol=1e-13)
+        for a, b in zip(descended, joined_alone(step, stop_at=40).aggregator, strict=True):
             np.testing.assert_allclose(a[k], b, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.usefixtures("x64")
 def test_stopping_keeps_what_was_there():
-    ratings = jnp.asarray(golden.ratings())
-    start, c = ensemble.start_factors(jax.random.key(1), ratings.shape, 2), jnp.ones_like(ratings)
-    data = (start, ratings, c, LABELS, LABELED)
-    short = ensemble.fit_als(*data, iterations=7)
-    capped = ensemble.fit_als(*data, iterations=20, stop_at=7)
-    np.testing.assert_allclose(capped.aggregator.w, short.aggregator.w, rtol=1e-12)
-    stopped = ensemble.fit_als(*data, iterations=200, tolerance=1e-3)
-    n = int(stopped.history.active.sum())
-    loss = np.asarray(stopped.history.loss)
-    assert 2 < n < 200
-    assert abs(loss[n - 1] - loss[n - 2]) < 1e-3 <= abs(loss[n - 2] - loss[n - 3])
-    np.testing.assert_allclose(stopped.aggregator.w, stopped.history.w[n - 1], rtol=1e-12)
-    np.testing.assert_allclose(
-        als.reconstruct(stopped.factors), als.reconstruct(ensemble.fit_als(*data, iterations=n).factors), rtol=1e-9
-    )
-    patient = ensemble.fit_joint(*data, iterations=300, patience=5, tolerance=0.05, step=Step(lr=0.05))
+    plain = setting()
+    for fit in (alternated_alone(plain, stop_at=7), alternated_alone(plain, tolerance=1e-3)):
+        n = int(fit.history.active.sum())
+        expected = golden.alternate(3, {}, iterations=n)
+        np.testing.assert_allclose(fit.aggregator.w, expected["w"], rtol=1e-9)
+        np.testing.assert_allclose(fit.aggregator.w, fit.history.w[n - 1], rtol=1e-12)
+        assert not fit.history.active[n:].any()
+        if n != 7:
+            loss = np.asarray(fit.history.loss)
+            assert 2 < n < 120
+            assert abs(loss[n - 1] - loss[n - 2]) < 1e-3 <= abs(loss[n - 2] - loss[n - 3])
+            r_hat = np.asarray(fit.factors.x).T @ np.asarray(fit.factors.y)
+            np.testing.assert_allclose(r_hat[:, ::3], expected["r_hat"], rtol=1e-9)
+    patient = joined_alone(setting(lr=0.05), patience=5, tolerance=0.05)
     n = int(patient.history.active.sum())
-    assert n < 300
+    assert 5 < n < 200
     assert not patient.history.active[n:].any()
     np.testing.assert_array_equal(patient.aggregator.w, patient.history.w[n])
 
 
+@pytest.mark.usefixtures("x64")
 def test_rho_changes_nothing_in_alternating_training():
-    ratings = jnp.asarray(golden.ratings(), jnp.float32)
-    start, c = ensemble.start_factors(jax.random.key(1), ratings.shape, 2), jnp.ones_like(ratings)
-    run = jax.jit(lambda rho: ensemble.fit_als(start, ratings, c, LABELS, LABELED, iterations=5, rho=rho))
-    np.testing.assert_array_equal(run(0.0).aggregator.w, run(0.9).aggregator.w)
+    step = setting()
+    np.testing.assert_array_equal(*(alternated_alone(step, rho=rho).history.w for rho in (0.0, 0.9)))
 
 
 @pytest.mark.usefixtures("x64")
 def test_continuing_is_a_loop_of_updates():
-    ratings = jnp.asarray(golden.ratings())
-    a = start = ensemble.start_aggregator(golden.M, LABELS, LABELED, Step(), jnp.float64)
+    data = on_device(RATINGS, LABELS, LABELED)
+    once = jax.jit(lambda a: ensemble.update(a, *data, Step()))
+    on = jax.jit(lambda a, k: ensemble.continue_aggregator(a, *data, updates=k))
+    a = start = Aggregator(*on_device(np.full(golden.M, 0.2), 0.0, np.zeros(golden.M)))
     for _ in range(5):
-        a = ensemble.update(a, ratings, LABELS, LABELED, Step())
-    b = ensemble.continue_aggregator(start, ratings, LABELS, LABELED, updates=5)
-    np.testing.assert_allclose(a.w, b.w, rtol=1e-13)
+        a = once(a)
+    np.testing.assert_allclose(a.w, on(start, 5).w, rtol=1e-13)
 
 
 # --- synthetic data
 
 
+@jax.jit
+def draws(rate, quality=0.7):
+    """Twenty draws of 12 classifiers and 400 instances."""
+    keys = jax.random.split(jax.random.key(3), 20)
+    return jax.vmap(lambda k: ensemble.synthetic_ratings(k, n=400, m=12, rate=rate, quality=quality))(keys)
+
+
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5])
 def test_synthetic_ratings_are_what_is_said(rate):
-    keys = jax.random.split(jax.random.key(3), 20)
-    drawn = jax.jit(jax.vmap(lambda k: ensemble.synthetic_ratings(k, n=400, m=12, rate=rate, quality=0.7)))(keys)
-    r, y, q = (np.asarray(a) for a in drawn)
+    r, y, q = (np.asarray(a) for a in draws(rate))
     assert r.min() >= np.float32(0.02)
     assert r.max() <= np.float32(0.98)
     assert abs(y.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / y.size) + 1 / 400
@@ -320,42 +391,51 @@ def test_synthetic_ratings_are_what_is_said(rate):
 
 
 def test_synthetic_classes_are_both_there():
-    for rate, positives in ((0.0, 2), (1.0, 28)):
-        drawn = ensemble.synthetic_ratings(jax.random.key(0), n=30, m=2, rate=rate)
-        assert int(drawn.labels.sum()) == positives
+    assert set(np.asarray(draws(0.0).labels.sum(1))) == {2}
+    assert set(np.asarray(draws(1.0).labels.sum(1))) == {398}
 
 
 # --- baselines
 
 
+KNOWN = np.arange(400) < 200
+
+
 @pytest.fixture(scope="module")
 def drawn():
-    return jax.device_get(ensemble.synthetic_ratings(jax.random.key(5), n=300, m=6, rate=0.3, quality=0.4))
+    ratings, labels, _ = jax.device_get(draws(0.3, 0.4))
+    return ratings[0].astype(float), labels[0]
+
+
+PROGRAMS = {name: jax.jit(run) for name, run in baselines.BASELINES.items()}
+PROGRAMS["isotonic_mean"] = baselines.isotonic_mean
 
 
 @pytest.mark.usefixtures("x64")
 def test_stacking_is_scikit_learns_logistic_regression(drawn):
-    labeled = jnp.arange(300) < 150
-    ratings, labels = jnp.asarray(drawn.ratings, jnp.float64), jnp.asarray(drawn.labels)
-    z = jax.jit(lambda r: baselines.stacking(r, labels, labeled, l2=0.5))(ratings)
-    x = np.asarray(baselines.logit(ratings)).T
-    model = LogisticRegression(C=2.0, tol=1e-10, max_iter=5000).fit(x[:150], drawn.labels[:150])
+    ratings, labels = drawn
+    z = PROGRAMS["stacking"](ratings, labels, KNOWN, l2=0.5)
+    x = np.log(ratings / (1 - ratings)).T
+    model = LogisticRegression(C=2.0, tol=1e-10, max_iter=5000).fit(x[KNOWN], labels[KNOWN])
     np.testing.assert_allclose(z, model.decision_function(x), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", baselines.BASELINES)
 def test_baselines_read_no_unknown_label_and_rank_better_than_chance(name, drawn):
-    labeled = jnp.arange(300) < 150
-    labels, ratings = jnp.asarray(drawn.labels), jnp.asarray(drawn.ratings)
-    junk = jnp.where(labeled, labels, 1 - labels)
-    z, again = (baselines.BASELINES[name](ratings, y, labeled) for y in (labels, junk))
+    ratings, labels = drawn
+    options = {"l2": 1.0} if name == "stacking" else {}
+    junk = np.where(KNOWN, labels, 1 - labels)
+    z, again = (np.asarray(PROGRAMS[name](*on_device(ratings, y, KNOWN), **options)) for y in (labels, junk))
     np.testing.assert_array_equal(z, again)
     assert np.isfinite(z).all()
-    assert metrics.auc(z, labels, mask=~labeled) > 0.75
+    assert roc_auc_score(labels[~KNOWN], z[~KNOWN]) > 0.75
 
 
+@pytest.mark.usefixtures("x64")
 def test_a_useless_classifier_has_no_weight_in_the_weighted_mean(drawn):
-    ratings, labels = jnp.asarray(drawn.ratings), jnp.asarray(drawn.labels)
-    alone = baselines.weighted_mean(ratings[:1], labels, jnp.ones(300))
-    upside_down = jnp.concatenate([ratings[:1], 1 - ratings[:1]])
-    np.testing.assert_allclose(baselines.weighted_mean(upside_down, labels, jnp.ones(300)), alone, rtol=1e-5)
+    ratings, labels = drawn
+    one = ratings[:1]
+    upside_down = np.where(np.arange(12)[:, None] < 5, one, 1 - one)
+    z = PROGRAMS["weighted_mean"](upside_down, labels, KNOWN)
+    np.testing.assert_allclose(z, np.log(one[0] / (1 - one[0])), rtol=1e-9)

@@ -142,7 +142,18 @@ def test_three_failures_stand_side_by_side_as_their_folders_say(tmp_path):
     )
     assert "keeps 0.25 of the pairs | self reinforcing 2 of 2 |" in text
     assert "seed 003, ensemble" not in text
+    (tmp_path / "cf_inverted").mkdir()
+    ends = {"pr_auc": 0.07, "roc_auc": 0.0, "iterations": 100, "verdict": "stopped_early"}
+    runs = [
+        ends | {"healthy_at": 8000},
+        ends | {"healthy_at": 9000},
+        ends | {"healthy_at": None, "verdict": "inverted"},
+    ]
+    pl.DataFrame(runs).write_parquet(tmp_path / "cf_inverted" / "runs.parquet")
+    text = headlines(tmp_path)
+    assert "PR-AUC 0.070, ROC-AUC 0.000 after 100 updates | 2 of 3 are healthy after 8,500 updates (median) |" in text
+    assert "| stopped early 2, inverted 1 of 3 |" in text
     whole = headlines(ROOT / "results")
-    for seed, verdict in (("000", "selection artefact 5"), ("003", "stopped early 16"), ("001", "self reinforcing")):
+    for seed, verdict in (("000", "selection artefact 5"), ("001", "self reinforcing")):
         [line] = [line for line in whole.splitlines() if line.startswith(f"| seed {seed}")]
         assert verdict in line

@@ -23,6 +23,11 @@ def x64():
         yield
 
 
+@jax.jit
+def updated(start, data, lr, updates):
+    return ensemble.continue_aggregator(start, *data, updates=updates, step=Step(lr=lr))
+
+
 def arrays():
     return jnp.asarray(RATINGS), jnp.asarray(LABELS), jnp.asarray(KNOWN)
 
@@ -72,53 +77,50 @@ def test_the_linear_flow_is_its_matrix_exponential(weights, at):
     v, phi, p = v / v.sum(), np.vstack([RATINGS, np.ones(20)]), 1 / (1 + np.exp(-at))
     matrix = p * (1 - p) * (phi * v) @ phi.T
     forcing = phi @ (v * (LABELS - p + p * (1 - p) * at))
-    start = np.array([0.3, -0.2, 0.5, 0.1])
-    for time in (0.0, 0.7, 30.0, 4000.0):
+    start, times = np.array([0.3, -0.2, 0.5, 0.1]), np.array([0.0, 0.7, 30.0, 4000.0])
+    path = ensemble.flow_at(flow, start, times)
+    for got, time in zip(path, times, strict=True):
         big = np.zeros((5, 5))
         big[:4, :4], big[:4, 4] = -matrix, forcing
         expected = (expm(big * time) @ np.append(start, 1))[:4]
-        got = ensemble.flow_at(flow, jnp.asarray(start), jnp.array([time]))[0]
         np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9)
     scales = ensemble.time_scales(flow, lr=0.1)
     np.testing.assert_allclose(scales, 10 / np.linalg.eigvalsh(matrix)[::-1], rtol=1e-8)
 
 
 def test_small_steps_follow_the_linear_flow_near_where_it_was_linearised():
-    ratings, y, known = arrays()
-    flow = ensemble.linear_flow(ratings, y, known)
-    start = ensemble.Aggregator(jnp.array([0.02, -0.01, 0.01]), jnp.array(0.0), jnp.zeros(3))
-    end = ensemble.continue_aggregator(start, ratings, y, known, updates=200, step=Step(lr=1e-3))
-    path = ensemble.flow_at(flow, jnp.append(start.w, start.b), jnp.array([0.2]))[0]
-    np.testing.assert_allclose(jnp.append(end.w, end.b), path, atol=2e-4)
+    w, b = np.array([0.02, -0.01, 0.01]), np.array(0.0)
+    end = updated(ensemble.Aggregator(w, b, np.zeros(3)), arrays(), 1e-3, 200)
+    path = ensemble.flow_at(ensemble.linear_flow(*arrays()), np.append(w, b), np.full(4, 0.2))[0]
+    np.testing.assert_allclose(np.append(end.w, end.b), path, atol=2e-4)
 
 
 def test_healing_is_when_the_classes_are_the_right_way_round():
     flow = ensemble.linear_flow(*arrays(), at=-1.1)
-    down = -0.1 * flow.direction
-    time = ensemble.healing_time(flow, down)
-    around = ensemble.flow_at(flow, down, time * jnp.array([0.999, 1.001])) @ flow.direction
-    assert around[0] < 0 < around[1]
-    resting = ensemble.flow_at(flow, down, jnp.array([1e9]))[0]
-    assert float(ensemble.healing_time(flow, resting)) == 0
-    assert float(ensemble.healing_time(flow, down, longest=float(time) / 2)) == np.inf
+    direction = np.asarray(flow.direction)
+    down = -0.1 * direction
+    time = float(ensemble.healing_time(flow, down, longest=1e6))
+    *around, _, resting = ensemble.flow_at(flow, down, time * np.array([0.999, 1.001, 1, 1e9]))
+    assert around[0] @ direction < 0 < around[1] @ direction
+    assert float(ensemble.healing_time(flow, resting, longest=1e6)) == 0
+    assert float(ensemble.healing_time(flow, down, longest=time / 2)) == np.inf
 
 
 def test_one_run_flips_and_heals_when_predicted():
     """Synthetic data at 10 %: the sign of Σ w within 20 % of the closed form, the ranking within 50 % of the linear."""
-    keys = jax.random.split(jax.random.key(0), 1)
-    drawn = ensemble.synthetic_ratings(keys[0], n=300, m=10, rate=0.1)
-    known = jnp.arange(300) % 2 == 0
-    level = float(drawn.ratings[:, ::2].mean())
-    rate = float(drawn.labels[::2].mean())
-    step = Step(lr=0.05)
-    a = ensemble.start_aggregator(10, drawn.labels, known, step, jnp.float64)
-    go_on = jax.jit(
-        lambda a, k: ensemble.continue_aggregator(a, drawn.ratings, drawn.labels, known, updates=k, step=step)
-    )
-    flip = float(ensemble.flip_time(10, level, rate)) / 0.05
-    assert go_on(a, int(0.8 * flip)).w.sum() > 0 > go_on(a, round(1.3 * flip)).w.sum()
+    drawn = ensemble.synthetic_ratings(jax.random.key(0), n=500, m=10, rate=0.1)
+    known = np.arange(500) % 2 == 0
+    data = (drawn.ratings, drawn.labels, known)
+    level = float(np.asarray(drawn.ratings)[:, known].mean())
+    rate = float(np.asarray(drawn.labels)[known].mean())
+    lr, start = 0.05, ensemble.Aggregator(np.full(10, 0.1), np.array(0.0), np.zeros(10))
+    flip = float(ensemble.flip_time(10, level, rate)) / lr
+    totals = [np.asarray(updated(start, data, lr, round(k * flip)).w).sum() for k in (0.8, 1.3)]
+    assert totals[0] > 0 > totals[1]
     end = ensemble.fast_end(10, level, rate)
-    flow = ensemble.linear_flow(drawn.ratings, drawn.labels, known, at=np.log(rate / (1 - rate)))
-    heal = float(ensemble.healing_time(flow, jnp.append(jnp.full(10, end.total / 10), end.bias))) / 0.05
-    separation = [go_on(a, round(k * heal)).w @ flow.direction[:-1] for k in (0.5, 2.0)]
+    flow = ensemble.linear_flow(*data, at=np.log(rate / (1 - rate)))
+    theta = np.append(np.full(10, float(end.total) / 10), float(end.bias))
+    heal = float(ensemble.healing_time(flow, theta, longest=1e6)) / lr
+    direction = np.asarray(flow.direction)[:-1]
+    separation = [np.asarray(updated(start, data, lr, round(k * heal)).w) @ direction for k in (0.5, 2.0)]
     assert separation[0] < 0 < separation[1]

@@ -1,6 +1,7 @@
 """Experiments on guided training: what a run leaves, that seeds stand alone, and the command."""
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from polars.testing import assert_frame_equal
 
 from jaxpu import cli, collapse, config, study
 from jaxpu.config.guided import GuidedExperiment, check_guided_claims
+from jaxpu.study import guided
 
 SMALL = {
     "kind": "guided",
@@ -22,6 +24,13 @@ SMALL = {
     "seeds": 2,
     "claims": [{"claim": "It starves.", "of": {"method": "high"}, "metric": "kept", "at_most": 0.5}],
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_seed_a_part():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guided, "TOGETHER", 1)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -70,24 +79,42 @@ def test_a_student_that_its_filter_starves_is_self_reinforcing():
         "score_mean": np.linspace(0.5, 0.1, epochs),
         "kept": np.full(epochs, 0.01),
     }
-    from jaxpu.study.guided import _end
-
-    assert _end(course)["verdict"] == "self_reinforcing"
-    assert _end(course | {"kept": np.full(epochs, 0.9)})["verdict"] == str(collapse.Verdict.ALL_NEGATIVE)
+    assert guided._end(course)["verdict"] == "self_reinforcing"
+    assert guided._end(course | {"kept": np.full(epochs, 0.9)})["verdict"] == str(collapse.Verdict.ALL_NEGATIVE)
 
 
-def test_the_command_runs_and_rewrites_it(tmp_path, capsys, monkeypatch):
-    path = tmp_path / "small.yaml"
+def test_the_command_goes_on_after_an_interruption_and_rewrites_it(finished, tmp_path, capsys, monkeypatch):
+    path, folder = tmp_path / "small.yaml", Path("results/small")
     path.write_text(yaml.safe_dump(SMALL))
     monkeypatch.chdir(tmp_path)
-    for words in (["run", str(path), "--quiet"], ["report", "results/small"]):
+    frame = guided._frame
+
+    def called(*words):
         with pytest.raises(SystemExit) as end:
-            cli.main(words)
-        assert end.value.code == 0
-        out = capsys.readouterr().out
-        assert "supported: It starves." in out
-        assert out.rstrip().endswith("page: results/small/report.html")
-    folder = Path("results/small")
+            cli.main(list(words))
+        return end.value.code, *capsys.readouterr()
+
+    def interrupted(experiment, seeds, *arrays):
+        if seeds == [1]:
+            raise KeyboardInterrupt
+        return frame(experiment, seeds, *arrays)
+
+    monkeypatch.setattr(guided, "_frame", interrupted)
+    code, _, err = called("run", str(path))
+    assert code == 130
+    assert "results/small keeps what is done. Go on with: jaxpu" in err
+    monkeypatch.setattr(guided, "_frame", frame)
+    code, out, err = called("run", str(path))
+    assert code == 0
+    assert "1 of 2 parts are finished already and kept" in err
+    assert "seeds 1 to 1" in err
+    assert "seeds 0 to 0" not in err
+    assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), finished[2].runs)
+    again = called("report", str(folder))
+    assert again == (0, out, "")
+    assert "supported: It starves." in out
+    assert out.rstrip().endswith("page: results/small/report.html")
+    assert json.loads((folder / "provenance.json").read_text())["compile_seconds"] >= 0
     left = {"config.yaml", "provenance.json", "runs.parquet", "paths.csv", "summary.csv", "verdicts.csv", "claims.csv"}
     assert {p.name for p in folder.iterdir()} >= left | {"table.md", "report.html", "figures"}
 

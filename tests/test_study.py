@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from jaxpu import config, data, models, results, study, sweep
 from jaxpu.cli import main
@@ -15,7 +16,7 @@ from jaxpu.config import ensemble as ensemble_config
 from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig, check_ensemble_claims, expand_ensemble
 from jaxpu.report import cf_ensemble, parts
 from jaxpu.results import ResultsError
-from jaxpu.study import sources, transient
+from jaxpu.study import ensembles, sources, transient
 
 ROOT = Path(__file__).parents[1]
 AT_TEN = {"method": "als", "cell": "rate=0.1"}
@@ -97,12 +98,45 @@ def test_a_run_is_judged_and_continued_until_it_heals(finished):
     np.testing.assert_allclose(flipped["flipped_at"], flipped["flip_theory"], rtol=0.35)
 
 
-def test_a_seed_is_the_same_whatever_runs_beside_it(finished):
-    alone = study.run(
-        experiment(seeds=1, first_seed=2, methods=[TINY["methods"][0]], continue_to=0), finished.parent / "one"
-    )
-    runs = pl.read_parquet(finished / "runs.parquet").filter(method="als", seed=2)
-    np.testing.assert_allclose(alone.runs["w_mean"], runs["w_mean"], rtol=1e-5)
+def test_a_seed_is_the_same_whatever_runs_beside_it(finished, tmp_path):
+    others = experiment(first_seed=2, methods=TINY["methods"][1::-1], grid={"ratings.rate": [0.1]})
+    beside = study.run(others, tmp_path, watch=lambda line: None).runs.filter(pl.col("seed") < 4)
+    runs = pl.read_parquet(finished / "runs.parquet").filter(pl.col("seed") >= 2, cell="rate=0.1", method="als")
+    assert_frame_equal(beside.filter(method="als"), runs, rel_tol=1e-5)
+
+
+def test_an_interrupted_experiment_goes_on_and_ends_as_if_undisturbed(finished, tmp_path, monkeypatch):
+    compute, calls = ensembles._compute, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return compute(*arguments)
+
+    monkeypatch.setattr(ensembles, "_compute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study.run(experiment(), tmp_path, watch=lambda line: None)
+    assert not (tmp_path / "runs.parquet").exists()
+    parts = sorted((tmp_path / "parts").iterdir(), key=lambda p: p.stat().st_mtime_ns)
+    assert len(parts) == 2
+    with pytest.raises(ResultsError, match=r"12 runs of another configuration, unfinished; nothing was changed"):
+        study.run(experiment(precision="float32"), tmp_path)
+    parts[0].write_bytes(parts[0].read_bytes()[:-50])
+    (tmp_path / "parts" / "notes.txt").write_text("mine")
+    lines = []
+    outcome = study.run(experiment(), tmp_path, watch=lines.append)
+    text = "\n".join(lines)
+    assert f"{parts[0].name} is damaged or truncated" in text
+    assert "parts/notes.txt is not a file of jaxpu; left alone" in text
+    assert "1 of 4 parts are finished already and kept" in text
+    assert len(calls) == 3 + 3
+    assert_frame_equal(outcome.runs, pl.read_parquet(finished / "runs.parquet"))
+    assert (tmp_path / "paths.csv").read_bytes() == (finished / "paths.csv").read_bytes()
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["notes.txt"]
+    provenance = json.loads((tmp_path / "provenance.json").read_text())
+    assert provenance["compile_seconds"] == 0, "all its programs are compiled in this process"
+    assert provenance["run_seconds"] > 0
 
 
 def test_claims_tables_and_page(finished):
@@ -118,18 +152,17 @@ def test_claims_tables_and_page(finished):
     provenance = json.loads((finished / "provenance.json").read_text())
     assert provenance["seeds"] == 4
     assert provenance["precision"] == "float64"
-    before = (finished / "table.md").read_text()
+    assert provenance["compile_seconds"] > 0
+
+
+def test_a_finished_experiment_is_not_run_again_but_written_down(finished, capsys):
+    stamp, before = (finished / "runs.parquet").stat().st_mtime_ns, (finished / "table.md").read_text()
+    (finished / "table.md").unlink()
     with pytest.raises(SystemExit) as left:
-        main(["report", str(finished)])
-    assert left.value.code == 0
-    assert (finished / "table.md").read_text() == before
-
-
-def test_a_finished_experiment_is_not_run_again(finished, capsys):
-    stamp = (finished / "runs.parquet").stat().st_mtime_ns
-    with pytest.raises(SystemExit):
         main(["run", str(finished.parent / "tiny.yaml"), "--out", str(finished), "--quiet"])
+    assert left.value.code == 0
     assert (finished / "runs.parquet").stat().st_mtime_ns == stamp
+    assert (finished / "table.md").read_text() == before
     assert "--fresh runs it again" in capsys.readouterr().err
 
 

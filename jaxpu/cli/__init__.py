@@ -112,28 +112,33 @@ def _do(command: Any) -> int:
 
 def _run(command: Run) -> int:
     from jaxpu import config
-    from jaxpu.cli.study import KINDS, run_study
+    from jaxpu.cli.study import KINDS, parse_study, run_study
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw = config.read(command.config, overrides)
-    if raw.get("kind") in KINDS:
-        _prepare_backend(1)  # their programs hold all seeds at once
-        return run_study(raw, str(command.config), command.out, fresh=command.fresh, quiet=command.quiet)
-    experiment = config.parse(raw, where=str(command.config))
-    config.check_claims(experiment)
+    raw, where = config.read(command.config, overrides), str(command.config)
+    is_study = raw.get("kind") in KINDS
+    experiment = parse_study(raw, where) if is_study else config.parse(raw, where)
     folder = command.out or Path("results") / experiment.name
-    _prepare_backend(experiment.placement.devices)
-    from jaxpu import sweep
-
     try:
-        with _Screen(quiet=command.quiet) as screen:
-            outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
+        if is_study:
+            _prepare_backend(None)
+            return run_study(experiment, folder, fresh=command.fresh, quiet=command.quiet)
+        config.check_claims(experiment)
+        return _sweep(experiment, folder, command)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
+
+
+def _sweep(experiment: "Experiment", folder: Path, command: Run) -> int:
+    _prepare_backend(experiment.placement.devices)
+    from jaxpu import sweep
+
+    with _Screen(quiet=command.quiet) as screen:
+        outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
     _write(folder, experiment, outcome.runs, outcome.provenance)
     if outcome.failures:
         failures = "; ".join(outcome.failures)

@@ -28,26 +28,40 @@ def _kind(name: str) -> _Kind:
     return _Kind(GuidedExperiment, check_guided_claims, study.run_guided, guided)
 
 
-def run_study(raw: dict[str, Any], where: str, out: Path | None, *, fresh: bool, quiet: bool) -> int:
-    """Run an experiment of one of the :data:`KINDS`, and write its tables and page.
+def parse_study(raw: dict[str, Any], where: str) -> Any:
+    """The experiment of one of the :data:`KINDS` that a configuration asks for, with its claims checked.
 
     Args:
-        raw: the configuration. where: its file, for messages. out: the results folder, or None. fresh: run it again
-            even if the folder holds just this experiment, finished. quiet: print no progress.
+        raw: the configuration. where: its file, for messages.
 
-    Returns:
-        The exit status.
+    Raises:
+        ConfigError: naming what is wrong, and the choices.
     """
-    from jaxpu import config, results, study
+    from jaxpu import config
 
     kind = _kind(raw["kind"])
     experiment = config.validate(kind.schema, raw, where)
     kind.check(experiment)
-    folder = out or Path("results") / experiment.name
+    return experiment
+
+
+def run_study(experiment: Any, folder: Path, *, fresh: bool, quiet: bool) -> int:
+    """Run an experiment, or what is left of it, and write its tables and page.
+
+    Args:
+        experiment: from :func:`parse_study`. folder: the results folder. fresh: run it again even if the folder holds
+            it, finished or in part. quiet: print no progress.
+
+    Returns:
+        The exit status.
+    """
+    from jaxpu import results, study
+
     if not fresh and study.finished(folder, experiment):
         print(f"{folder} holds this experiment, finished; --fresh runs it again", file=sys.stderr)
     else:
-        kind.run(experiment, folder, watch=(lambda line: None) if quiet else _show)
+        watch = (lambda line: None) if quiet else _show
+        _kind(experiment.kind).run(experiment, folder, fresh=fresh, watch=watch)
     return report_study(folder, results.read_yaml(folder / "config.yaml"))
 
 

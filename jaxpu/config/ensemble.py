@@ -97,8 +97,9 @@ class EnsembleExperiment:
         methods: names of trainers, or mappings of :class:`EnsembleMethod`'s fields.
         grid: dotted paths below ``ratings``, ``factors`` and ``method`` to lists of values. Baselines have neither
             factors nor settings: they run once for each point of ``ratings``.
-        continue_to: runs of ``als`` that are not healthy go on with their factors held fixed, until they are or so
-            many updates have been made; 0 = they do not.
+        continue_to: runs of ``als`` that are not healthy go on with their factors held fixed, by the same gradient
+            updates, until they are or so many have been made; 0 = they do not. Not with Newton steps or a focal
+            exponent.
         precision: of all arrays.
     """
 

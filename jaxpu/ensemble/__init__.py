@@ -5,7 +5,7 @@
 >>> drawn = ensemble.synthetic_ratings(jax.random.key(0), n=200, m=10, rate=0.1, quality=0.7)
 >>> labeled = jnp.arange(200) < 100
 >>> c = ensemble.confidence("label_aware", drawn.ratings, drawn.labels, labeled)
->>> start = ensemble.start_factors(jax.random.key(1), (10, 200), 15)
+>>> start = ensemble.start_factors(jax.random.key(1), (10, 200), 5)
 >>> step = ensemble.Step(class_weights=1.0)
 >>> fit = ensemble.fit_als(start, drawn.ratings, c, drawn.labels, labeled, iterations=50, step=step)
 >>> bool((fit.aggregator.w > 0).all())
@@ -25,6 +25,7 @@ from jaxpu.ensemble.aggregate import (
 from jaxpu.ensemble.als import als_sweep, factorisation_loss, fold_in, reconstruct, solve_columns, start_factors
 from jaxpu.ensemble.baselines import BASELINES
 from jaxpu.ensemble.confidence import CONFIDENCE, confidence
+from jaxpu.ensemble.descent import descend
 from jaxpu.ensemble.flow import (
     FastEnd,
     LinearFlow,
@@ -58,6 +59,7 @@ __all__ = [
     "confidence",
     "continue_aggregator",
     "critical_rate",
+    "descend",
     "factorisation_loss",
     "fast_end",
     "fit_als",

@@ -7,6 +7,8 @@ them are solved at once, in blocks, so that memory is linear in n.
 Source: Hu, Koren and Volinsky, "Collaborative filtering for implicit feedback datasets", ICDM 2008.
 """
 
+import functools
+
 import jax
 import numpy as np
 from jax import Array, lax
@@ -23,6 +25,7 @@ LONG = 512
 """Terms of the normal equations summed at a time."""
 
 
+@functools.partial(jax.jit, static_argnames=("shape", "dim", "dtype"))
 def start_factors(key: Array, shape: tuple[int, ...], dim: int, *, scale: float = 0.01, dtype=None) -> Factors:
     """Draw factors from N(0, scale²).
 

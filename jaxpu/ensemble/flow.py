@@ -130,6 +130,7 @@ def flip_time(
     return jnp.where(reached, took, jnp.inf)
 
 
+@jax.jit
 def linear_flow(
     ratings: Ratings, labels: Labels, labeled: Mask, step: Step = PLAIN, *, at: ScalarLike = 0.0
 ) -> LinearFlow:
@@ -158,6 +159,7 @@ def linear_flow(
     return LinearFlow(rates, modes, modes.T @ forcing, direction)
 
 
+@jax.jit
 def flow_at(flow: LinearFlow, start: Float[Array, " k"], times: Float[Array, " t"]) -> Float[Array, "t k"]:
     """θ(τ) from θ(0) = start, exact for the linear flow; times below 0 are not checked.
 
@@ -189,7 +191,8 @@ def time_scales(flow: LinearFlow, *, lr: ScalarLike = 1.0) -> Float[Array, " k"]
     return 1 / (lr * jnp.maximum(flow.rates[::-1], jnp.finfo(flow.rates.dtype).tiny))
 
 
-def healing_time(flow: LinearFlow, start: Float[Array, " k"], *, longest: float = 1e6) -> Scalar:
+@jax.jit
+def healing_time(flow: LinearFlow, start: Float[Array, " k"], *, longest: ScalarLike = 1e6) -> Scalar:
     """Last τ at which the classes are upside down (``direction`` · θ < 0) in the linear flow.
 
     Args:

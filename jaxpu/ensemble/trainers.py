@@ -81,6 +81,7 @@ def fit_als(
     labeled: Mask,
     *,
     iterations: int,
+    aggregator: Aggregator | None = None,
     step: Step = PLAIN,
     ridge: ScalarLike = 0.01,
     rho: ScalarLike = 0.5,
@@ -97,6 +98,7 @@ def fit_als(
         factors: start, as from :func:`jaxpu.ensemble.start_factors`; only y is read.
         ratings, confidence: (m, n). labels, labeled: (n,).
         iterations: static number of iterations. stop_at: traced number of them that do something; None = all.
+        aggregator: where it starts; None = as ``step`` says, :func:`jaxpu.ensemble.start_aggregator`.
         step: the aggregator's updates. ridge: λ. rho: ρ.
         tolerance: stop when the objective changes by less than this; None = never. newton: see :func:`update`.
 
@@ -111,7 +113,8 @@ def fit_als(
         >>> bool(fit.logits[2] > fit.logits[3])
         True
     """
-    begin = start_aggregator(ratings.shape[0], labels, labeled, step, ratings.dtype)
+    if aggregator is None:
+        aggregator = start_aggregator(ratings.shape[0], labels, labeled, step, ratings.dtype)
     last = iterations if stop_at is None else stop_at
 
     def iteration(carry: tuple, number: Array) -> tuple[tuple, History]:
@@ -126,7 +129,7 @@ def fit_als(
         stepped = _choose(active, stepped, aggregator)
         return (swept, stepped, loss, stopped), History(loss, stepped.w, stepped.b, active)
 
-    first = (factors, begin, jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(False))
+    first = (factors, aggregator, jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(False))
     (factors, aggregator, _, _), history = lax.scan(iteration, first, jnp.arange(iterations))
     return Fit(factors, aggregator, history)
 
@@ -139,6 +142,7 @@ def fit_joint(
     labeled: Mask,
     *,
     iterations: int,
+    aggregator: Aggregator | None = None,
     step: Step = PLAIN,
     ridge: ScalarLike = 0.01,
     rho: ScalarLike = 0.5,
@@ -149,8 +153,9 @@ def fit_joint(
     """Descend :func:`objective` in X, Y, w and b at once, by Adam (0.9, 0.999, 1e-8) with ``step.lr``.
 
     Args:
-        factors, ratings, confidence, labels, labeled, iterations, step, ridge, rho, stop_at: as in :func:`fit_als`.
-            ``step.bias_lr`` and the two delays act on Adam's update; Newton steps do not exist here.
+        factors, ratings, confidence, labels, labeled: as in :func:`fit_als`, but both factors are read.
+        iterations, aggregator, step, ridge, rho, stop_at: as in :func:`fit_als`. ``step.bias_lr`` and the two delays
+            act on Adam's update; Newton steps and centring do not exist here.
         patience: stop after so many iterations without an objective lower by ``tolerance``; None = never.
 
     Returns:
@@ -166,7 +171,8 @@ def fit_joint(
         >>> bool(fit.history.loss[-1] < fit.history.loss[0])
         True
     """
-    begin = start_aggregator(ratings.shape[0], labels, labeled, step, ratings.dtype)
+    if aggregator is None:
+        aggregator = start_aggregator(ratings.shape[0], labels, labeled, step, ratings.dtype)
     last = iterations if stop_at is None else stop_at
     adam = optax.scale_by_adam()
 
@@ -188,7 +194,7 @@ def fit_joint(
         history = History(loss, moved[1].w, moved[1].b, active)
         return (moved, after, jnp.where(better, loss, best), waited), history
 
-    first = (factors, begin)
+    first = (factors, aggregator)
     carry = (first, adam.init(first), jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(0))
     ((factors, aggregator), *_), history = lax.scan(iteration, carry, jnp.arange(iterations))
     return Fit(factors, aggregator, history)

@@ -158,7 +158,7 @@ def healing(runs: pl.DataFrame) -> Figure:
 
 
 def long_paths(paths: pl.DataFrame) -> Figure:
-    """Draw mean w, b and ROC-AUC of continued runs against the number of updates: medians of those still going.
+    """Draw mean w, b and ROC-AUC of continued runs against the number of updates, medians over them.
 
     Raises:
         NothingToShow: no run was continued.
@@ -179,10 +179,9 @@ def long_paths(paths: pl.DataFrame) -> Figure:
             axis.axhline(0 if column != "roc_auc" else 0.5, color=QUIET, linewidth=0.8, linestyle=":")
             axis.set(xscale="log", title=label, xlabel="updates")
         handles, names = figure.axes[0].get_legend_handles_labels()
-        statement = (
-            "w falls below 0 within a hundred updates and comes back after thousands: the lower the rate, the later"
-        )
-        headline(figure, statement, dict(zip(names, handles, strict=True)))
+        statement = "w falls below 0 within a hundred updates and comes back after thousands"
+        later = ": the lower the rate, the later" if len(cells) > 1 else ""
+        headline(figure, statement + later, dict(zip(names, handles, strict=True)))
     return figure
 
 

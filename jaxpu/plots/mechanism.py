@@ -18,15 +18,15 @@ LR, RATE, M, SWEEPS = 0.01, 0.1, 10, 30
 class Path(NamedTuple):
     """An aggregator's course: updates made, Σ w, b, mean p and separation, with what the flow says of the first two."""
 
-    updates: np.ndarray
+    updates: Any
     total: Any
     bias: Any
     mean_p: Any
     separation: Any
     early: Any
     late: Any
-    level: float
-    rate: float
+    level: Any
+    rate: Any
 
 
 def aggregator_path() -> Figure:
@@ -93,27 +93,26 @@ def phase_plane() -> Figure:
 def one_path(seed: int = 0) -> Path:
     """One synthetic problem at 10 % positives: factors of 30 sweeps held fixed, and the aggregator let go."""
     with jax.enable_x64(True):
-        keys = jax.random.split(jax.random.key(seed), 2)
-        drawn = ensemble.synthetic_ratings(keys[0], n=500, m=M, rate=RATE)
+        of_ratings, of_factors = jax.random.split(jax.random.key(seed), 2)
+        drawn = ensemble.synthetic_ratings(of_ratings, n=500, m=M, rate=RATE)
         known = jnp.arange(500) % 2 == 0
-        c = ensemble.confidence("label_aware", drawn.ratings, drawn.labels, known)
-        factors = ensemble.start_factors(keys[1], (M, 500), 15)
-        sweep = jax.jit(lambda f: ensemble.als_sweep(f, drawn.ratings, c, ridge=0.01))
-        for _ in range(SWEEPS):
-            factors = sweep(factors)
-        return jax.device_get(_follow(ensemble.reconstruct(factors), drawn.labels, known))
+        return Path(*map(np.asarray, _follow(_reconstructed(of_factors, *drawn[:2], known), drawn.labels, known)))
 
 
+@jax.jit
+def _reconstructed(key: jax.Array, ratings: jax.Array, labels: jax.Array, known: jax.Array) -> jax.Array:
+    c = ensemble.confidence("label_aware", ratings, labels, known)
+    start = ensemble.start_factors(key, ratings.shape, 15)
+    sweep = functools.partial(ensemble.als_sweep, ratings=ratings, confidence=c, ridge=0.01)
+    return ensemble.reconstruct(jax.lax.fori_loop(0, SWEEPS, lambda _, factors: sweep(factors), start))
+
+
+@jax.jit
 def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     updates = np.unique(np.geomspace(1, 100_000, 80).round().astype(int))
     step = ensemble.Step(lr=LR)
-    go_on = jax.jit(lambda a, k: ensemble.continue_aggregator(a, ratings, labels, known, updates=k, step=step))
-    state = ensemble.start_aggregator(M, labels, known, step, ratings.dtype)
-    states = []
-    for before, now in zip([0, *updates[:-1]], updates, strict=True):
-        state = go_on(state, now - before)
-        states.append(state)
-    w, b = jnp.stack([s.w for s in states]), jnp.stack([s.b for s in states])
+    start = ensemble.start_aggregator(M, labels, known, step, ratings.dtype)
+    w, b, _ = ensemble.descend(start, ratings, labels, known, updates=jnp.asarray(updates), step=step)
     rate = (known & (labels > 0)).sum() / known.sum()
     level = (ratings * known[None, :]).sum() / (M * known.sum())
     log_odds = jnp.log(rate / (1 - rate))
@@ -123,8 +122,7 @@ def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     second = jnp.append(jnp.full(M, end.total / M), end.bias)
     times = jnp.asarray(updates) * LR
     lines = [ensemble.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
-    shown = [jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines]
+    near_start, near_end = (jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines)
     p = jax.nn.sigmoid(w @ ratings + b[:, None])
     mean_p = (p * known[None, :]).sum(1) / known.sum()
-    separation = w @ late.direction[:-1]
-    return Path(updates, w.sum(1), b, mean_p, separation, shown[0], shown[1], float(level), float(rate))
+    return Path(jnp.asarray(updates), w.sum(1), b, mean_p, w @ late.direction[:-1], near_start, near_end, level, rate)

@@ -8,10 +8,9 @@ from jaxpu.report.tables import plain
 from jaxpu.report.words import verdict_name
 
 HEADS = ("failure", "what was seen", "what the same runs do later", "verdicts of these runs")
-ENSEMBLE_CELL = "rate=0.1 lr=0.01 initial_total=1.0"
 FILTER_CELL = "teacher=mixup sees=all"
 FIGURES = {
-    "cf_transient": ("long_paths", "Seed 003: the ranking turns round, later"),
+    "cf_inverted": ("long_paths", "Seed 003: the ranking turns round, later"),
     "high_filter": ("courses", "Seed 001: the high filter starves its student, and it does not recover"),
 }
 TELL_APART = """\
@@ -30,7 +29,7 @@ def headlines(results: Path) -> str:
     Args:
         results: the folder of results folders.
     """
-    rows = [row for row in (_artefact(results), _transient(results), _filter(results)) if row]
+    rows = [row for row in (_artefact(results), _inverted(results), _filter(results)) if row]
     if not rows:
         return ""
     lines = [f"| {' | '.join(map(plain, row))} |" for row in rows]
@@ -54,11 +53,11 @@ def _artefact(results: Path) -> tuple[str, ...] | None:
     return "seed 000, soft label, legacy rule", f"{seen}{selected.height} runs", later, _verdicts(selected["verdict"])
 
 
-def _transient(results: Path) -> tuple[str, ...] | None:
-    path = results / "cf_transient" / "runs.parquet"
+def _inverted(results: Path) -> tuple[str, ...] | None:
+    path = results / "cf_inverted" / "runs.parquet"
     if not path.exists():
         return None
-    runs = pl.read_parquet(path).filter(cell=ENSEMBLE_CELL)
+    runs = pl.read_parquet(path)
     healed = runs.filter(pl.col("healthy_at").is_not_null())
     seen = f"PR-AUC {runs['pr_auc'].median():.3f}, ROC-AUC {runs['roc_auc'].median():.3f} after "
     later = (

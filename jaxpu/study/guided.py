@@ -1,9 +1,8 @@
 """Run an experiment on guided training: teachers and students of all seeds in one program, each student diagnosed."""
 
-import datetime
+import dataclasses
 import functools
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,59 +12,98 @@ import polars as pl
 from jax import Array, lax
 from jax import numpy as jnp
 
-from jaxpu import collapse, models, results, valuation
-from jaxpu.config import ModelConfig, dump
+from jaxpu import collapse, models, valuation
+from jaxpu.config import ModelConfig, digest
 from jaxpu.config.ensemble import SELECTION
 from jaxpu.config.guided import GuidedExperiment, label
 from jaxpu.data import sampling
-from jaxpu.study.programs import measure
-from jaxpu.study.run import METRIC_NAMES, Outcome, record
+from jaxpu.study.ensembles import METRIC_NAMES
+from jaxpu.study.parts import FORMAT, PATH, Outcome, Part, run_parts
+from jaxpu.study.programs import Program, each_seed, measure
 from jaxpu.sweep.prepare import dataset
 
 START, TEACHERS, STUDENTS = range(3)
 """Purposes of a seed's keys."""
 
+TOGETHER = 8
+"""Most seeds in one part of an experiment: those that an interruption may cost."""
 
-def run_guided(experiment: GuidedExperiment, folder: Path, *, watch: Callable[[str], None] = print) -> Outcome:
-    """Run an experiment and record it in a results folder.
+POINT = ("epoch", "accuracy", "roc_auc", "log_loss", "kept")
+"""What is recorded after every epoch."""
+
+_SETTINGS = ("dataset", "test", "scaling", "hidden", "epochs", "batch_size", "lr")
+
+
+def run_guided(
+    experiment: GuidedExperiment, folder: Path, *, fresh: bool = False, watch: Callable[[str], None] = print
+) -> Outcome:
+    """Run an experiment, or what is left of it, and record it in a results folder.
 
     Args:
-        experiment: what to run. folder: where. watch: called with a line before the long part begins.
+        experiment: what to run. folder: where. fresh: forget what the folder holds and start again.
+        watch: called with a line after some seeds.
 
     Returns:
         The outcome, which is on disk then as config.yaml, runs.parquet, paths.csv and provenance.json.
 
     Raises:
-        ResultsError: the folder is being written by another run. ConfigError: an unknown dataset.
+        ResultsError: the folder is being written by another run, or holds parts of another experiment.
+        ConfigError: an unknown dataset.
     """
-    began, started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
-    with results.locked(folder):
-        (folder / "provenance.json").unlink(missing_ok=True)  # from here on the folder is unfinished
-        results.write_text(folder / "config.yaml", dump(experiment))
-        watch(f"{len(experiment.teaching())} teachers and their students for {experiment.seeds} seeds")
-        logits, kept, labels = _train(experiment)
-        runs, paths = _frames(experiment, logits, kept, labels)
-        return record(folder, experiment, runs, paths, began, started, precision="float32")
+    count = -(-experiment.seeds // TOGETHER)
+    seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
+    train = _program(dataclasses.replace(experiment, description="", seeds=1, first_seed=0, claims=()))
+    parts = [
+        _part(experiment, train, [int(seed) for seed in some], -(-experiment.seeds // count))
+        for some in np.array_split(seeds, count)
+    ]
+    wanted = [run_id for part in parts for run_id in part.run_ids]
+    return run_parts(experiment, folder, parts, wanted, precision="float32", fresh=fresh, watch=watch)
 
 
-def _train(experiment: GuidedExperiment) -> tuple[Array, Array, np.ndarray]:
+@functools.cache
+def _program(experiment: GuidedExperiment) -> Program:
+    """Program: ((seeds, train rows, test rows, means, deviations), x, y) -> test logits and shares kept."""
+    return Program(each_seed(functools.partial(_one_seed, experiment)))
+
+
+def _part(experiment: GuidedExperiment, train: Program, seeds: Sequence[int], size: int) -> Part:
+    ids = _run_ids(experiment, seeds)
+    name = f"{len(experiment.teaching())} teachers and their students, seeds {seeds[0]} to {seeds[-1]}"
+
+    def compute() -> pl.DataFrame:
+        # parts are equal in size, so that they are one program
+        logits, kept, labels = _train(experiment, train, [*seeds, *[seeds[-1]] * (size - len(seeds))])
+        return _frame(experiment, seeds, logits, kept, labels).with_columns(run_id=pl.Series(ids))
+
+    return Part(name, tuple(ids), compute)
+
+
+def _run_ids(experiment: GuidedExperiment, seeds: Sequence[int]) -> list[str]:
+    settings = digest(FORMAT, [getattr(experiment, name) for name in _SETTINGS])
+    return [digest(settings, *student, seed) for seed in seeds for student in _students(experiment)]
+
+
+def _students(experiment: GuidedExperiment) -> list[tuple[str, str]]:
+    """Method and cell of all students of a seed, in the order of the results."""
+    return [("none", "")] + [(name, label(*pair)) for pair in experiment.teaching() for name in experiment.filters]
+
+
+def _train(
+    experiment: GuidedExperiment, program: Program, seeds: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Test logits (seeds, students, epochs, rows), shares kept (seeds, students, epochs), test labels (seeds, rows)."""
     source = dataset(experiment.dataset, ())
     splits = [
         sampling.split(source.y, seed, test=experiment.test, validation=(), test_rows=source.test_rows)
-        for seed in _seeds(experiment)
+        for seed in seeds
     ]
     scale = [_scale(experiment, source.x, split.train) for split in splits]
-    mean, sd = (jnp.asarray(np.stack(part), jnp.float32) for part in zip(*scale, strict=True))
-    train_rows, test_rows = (
-        jnp.asarray(np.stack(rows)) for rows in zip(*((s.train, s.test) for s in splits), strict=True)
-    )
-    x, y = jnp.asarray(source.x, jnp.float32), jnp.asarray(source.y, jnp.int32)
-    one = functools.partial(_one_seed, experiment, x, y)
-    logits, kept = jax.jit(functools.partial(lax.map, lambda seed: one(*seed)))(
-        (jnp.asarray(_seeds(experiment)), train_rows, test_rows, mean, sd)
-    )
-    return logits, kept, source.y[np.asarray(test_rows)]
+    mean, sd = (np.stack(part).astype(np.float32) for part in zip(*scale, strict=True))
+    train_rows, test_rows = (np.stack(rows) for rows in zip(*((s.train, s.test) for s in splits), strict=True))
+    rows = (np.array(seeds), train_rows, test_rows, mean, sd)
+    logits, kept = program(rows, source.x.astype(np.float32), source.y.astype(np.int32))
+    return logits, kept, source.y[test_rows]
 
 
 def _scale(experiment: GuidedExperiment, x: np.ndarray, train: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -75,55 +113,65 @@ def _scale(experiment: GuidedExperiment, x: np.ndarray, train: np.ndarray) -> tu
     return np.zeros(x.shape[1:]), np.full(x.shape[1:], np.abs(x[train]).max())
 
 
-def _seeds(experiment: GuidedExperiment) -> list[int]:
-    return list(range(experiment.first_seed, experiment.first_seed + experiment.seeds))
-
-
-def _one_seed(
-    experiment: GuidedExperiment, x: Array, y: Array, seed: Array, train: Array, test: Array, mean: Array, sd: Array
-) -> tuple[Array, Array]:
+def _one_seed(experiment: GuidedExperiment, row: tuple[Array, ...], x: Array, y: Array) -> tuple[Array, Array]:
     """Test logits (students, epochs, rows) and shares kept of the plain student and of those of each teacher."""
+    seed, train, test, mean, sd = row
     key = jax.random.fold_in(jax.random.key(0), seed)
     x = (x - mean[None]) / sd[None]
     model = models.build(ModelConfig(hidden=experiment.hidden, dropout=()), x.shape[1:], outputs=2)
     first, other = (model.init(jax.random.fold_in(jax.random.fold_in(key, START), i), jnp.nan) for i in range(2))
     settings: dict[str, Any] = {"epochs": experiment.epochs, "batch_size": experiment.batch_size, "lr": experiment.lr}
-    student = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, apply=model.apply)
-    student = functools.partial(student, x=x[train], y=y[train], watched=x[test], **settings)
-    students = [student(first, which=0, mixing=0.0)]
-    which = jnp.array([valuation.FILTERS.index(name) for name in experiment.filters])
-    for teacher, sees in experiment.teaching():
-        rows = jnp.concatenate([train, test]) if sees == "all" else train
-        mixing = float(teacher == "mixup")
-        teach = jax.random.fold_in(key, TEACHERS)
-        params = valuation.fit(teach, other, model.apply, x[rows], y[rows], mixing=mixing, **settings)
-        each = [student(params, which=place) for place in which]
-        students += each
-    logits = jnp.stack([one.logits[..., 1] - one.logits[..., 0] for one in students])
-    return logits, jnp.stack([one.kept for one in students])
+    teach = functools.partial(valuation.fit, jax.random.fold_in(key, TEACHERS), other, model.apply, **settings)
+    seen = {"all": jnp.concatenate([train, test]), "train": train}
+    mixing = jnp.array([float(teacher == "mixup") for teacher in experiment.teachers])
+    taught = [lax.map(lambda m, rows=seen[sees]: teach(x[rows], y[rows], mixing=m), mixing) for sees in experiment.sees]
+    # the plain student's teacher is not asked: its start will do
+    teachers = jax.tree.map(lambda one, *leaves: jnp.stack([one, *_interleaved(leaves)]), first, *taught)
+
+    def student(which: Array, teacher: Array, mixing: Array) -> tuple[Array, Array]:
+        judge = jax.tree.map(lambda leaf: leaf[teacher], teachers)
+        data: dict[str, Any] = {"x": x[train], "y": y[train], "watched": x[test]}
+        learn = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, judge, model.apply)
+        learnt = learn(**data, which=which, mixing=mixing, **settings)
+        return learnt.logits[..., 1] - learnt.logits[..., 0], learnt.kept
+
+    filters = np.array([valuation.FILTERS.index(name) for name in experiment.filters])
+    count = len(experiment.teaching())
+    which = np.append(0, np.tile(filters, count))
+    teacher = np.append(0, np.repeat(np.arange(1, count + 1), filters.size))
+    # one after the other: programs are compiled once for all of them, and nobody waits for a batch
+    return lax.map(lambda one: student(*one), (which, teacher, (teacher > 0).astype(np.float32)))
 
 
-def _frames(
-    experiment: GuidedExperiment, logits: Array, kept: Array, labels: np.ndarray
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One row a run, judged at its last epoch, and the medians over the seeds at every epoch."""
-    names = [("none", "")] + [(name, label(*pair)) for pair in experiment.teaching() for name in experiment.filters]
-    seeds, students, epochs, rows = logits.shape
-    y = jnp.broadcast_to(jnp.asarray(labels)[:, None, None], logits.shape).reshape(-1, rows)
-    measured = jax.device_get(jax.jit(measure)(logits.reshape(-1, rows), y, jnp.ones_like(y)))
-    columns = {name: np.asarray(values, float).reshape(seeds, students, epochs) for name, values in measured.items()}
+def _interleaved(by_sees: Sequence[Array]) -> list[Array]:
+    """Teachers in the order of ``teaching``, from one array of them for each of ``sees``."""
+    return [leaf for together in zip(*by_sees, strict=True) for leaf in together]
+
+
+def _frame(
+    experiment: GuidedExperiment, seeds: Sequence[int], logits: np.ndarray, kept: np.ndarray, labels: np.ndarray
+) -> pl.DataFrame:
+    """One row a run, judged at its last epoch, with its course. There may be more logits than seeds."""
+    count, students, epochs, rows = logits.shape
+    y = np.broadcast_to(labels[:, None, None], logits.shape).reshape(-1, rows)
+    measured = measure(logits.reshape(-1, rows), y, np.ones_like(y))
+    columns = {name: np.asarray(values, float).reshape(count, students, epochs) for name, values in measured.items()}
     columns["kept"] = np.asarray(kept, float)
-    columns["accuracy"] = ((np.asarray(logits) > 0) == labels[:, None, None]).mean(axis=-1)
-    judged, paths = [], []
-    for s, seed in enumerate(_seeds(experiment)):
-        for k, (method, cell) in enumerate(names):
+    columns["accuracy"] = ((logits > 0) == labels[:, None, None]).mean(axis=-1)
+    judged = []
+    for s, seed in enumerate(seeds):
+        for k, (method, cell) in enumerate(_students(experiment)):
             course = {name: values[s, k] for name, values in columns.items()}
             head = {"dataset": experiment.dataset, "method": method, "cell": cell, "seed": seed}
-            judged.append(head | {"selection": SELECTION} | _end(course))
-            shown = {_plain(name): course[name] for name in ("accuracy", "oracle_auc", "oracle_log_loss", "kept")}
-            paths.append(pl.DataFrame({**head, "epoch": np.arange(1, epochs + 1), **shown}))
-    middle = pl.concat(paths).group_by("dataset", "method", "cell", "epoch", maintain_order=True).median()
-    return pl.DataFrame(judged), middle.drop("seed")
+            judged.append(head | {"selection": SELECTION} | _end(course) | {PATH: _path(course)})
+    return pl.DataFrame(judged)
+
+
+def _path(course: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    shown = {"epoch": np.arange(1, course["kept"].size + 1)} | {_plain(name): values for name, values in course.items()}
+    return [
+        dict(zip(POINT, point, strict=True)) for point in zip(*(shown[name].tolist() for name in POINT), strict=True)
+    ]
 
 
 def _end(course: dict[str, np.ndarray]) -> dict[str, Any]:

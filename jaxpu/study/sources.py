@@ -18,8 +18,9 @@ from jaxpu.study import programs
 from jaxpu.study.programs import Problem
 
 
-def problems(config: RatingsConfig, seeds: np.ndarray, precision: str) -> Problem:
-    """Ratings, labels and labelled masks, with a leading axis of seeds.
+@functools.lru_cache(maxsize=1)
+def problems(config: RatingsConfig, seeds: tuple[int, ...], precision: str) -> Problem:
+    """Ratings, labels and labelled masks, with a leading axis of seeds; the last ones are remembered.
 
     Args:
         config: where they come from. seeds: the seeds. precision: dtype of real ratings; drawn ones have jax's own.
@@ -30,13 +31,12 @@ def problems(config: RatingsConfig, seeds: np.ndarray, precision: str) -> Proble
     if config.source == "synthetic":
         draw = programs.draw_synthetic(config.n, config.classifiers)
         rate = 0.1 if config.rate is None else config.rate
-        return draw(jnp.asarray(seeds), *(jnp.asarray(v) for v in (rate, config.quality, config.labeled)))
-    made = [_SOURCES[config.source](config, int(seed)) for seed in seeds]
+        return draw(np.array(seeds), rate, config.quality, config.labeled)
+    made = [_SOURCES[config.source](config, seed) for seed in seeds]
     ratings, labels, labeled = (np.stack(column) for column in zip(*made, strict=True))
-    return Problem(jnp.asarray(ratings, precision), jnp.asarray(labels, int), jnp.asarray(labeled))
+    return Problem(ratings.astype(precision), labels.astype(int), labeled)
 
 
-@functools.lru_cache(maxsize=2048)
 def classifiers(config: RatingsConfig, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probabilities of ten kinds of classifiers, none of which has seen a label that is not known.
 

@@ -1,8 +1,5 @@
 """What the closed-form flow says of each run, beside what the run did."""
 
-import functools
-from typing import Any
-
 import jax
 import numpy as np
 import polars as pl
@@ -12,7 +9,7 @@ from jax import numpy as jnp
 from jaxpu.config.ensemble import EnsembleCell
 from jaxpu.ensemble import flow
 from jaxpu.ensemble.aggregate import Step
-from jaxpu.study.programs import Problem, Trained
+from jaxpu.study.programs import Problem, Program, Trained, each_seed
 
 
 def theory(cell: EnsembleCell, problem: Problem, trained: Trained) -> pl.DataFrame:
@@ -29,21 +26,14 @@ def theory(cell: EnsembleCell, problem: Problem, trained: Trained) -> pl.DataFra
     if method.trainer != "als" or method.newton or method.centre or method.focal:
         return pl.DataFrame()
     start = (method.initial_total, method.initial_bias, method.bias_lr, method.class_weights)
-    numbers = [jnp.asarray(value, problem.ratings.dtype) for value in start]
-    found = jax.device_get(_predict()(trained.ratings, problem.labels, problem.labeled, *numbers))
+    found = _predict(problem._replace(ratings=trained.ratings), *start)
     in_updates = {"flip_theory", "heal_theory", "fast_updates", "slow_updates"}
     columns = {k: np.asarray(v, float) / (method.lr if k in in_updates else 1.0) for k, v in found.items()}
     return pl.DataFrame(columns)
 
 
-@functools.cache
-def _predict() -> Any:
-    return jax.jit(jax.vmap(_one, (0, 0, 0, None, None, None, None)))
-
-
-def _one(
-    ratings: Array, labels: Array, labeled: Array, total: Array, bias_start: Array, bias_lr: Array, strength: Array
-) -> dict[str, Array]:
+def _one(reconstructed: Problem, total: Array, bias_start: Array, bias_lr: Array, strength: Array) -> dict[str, Array]:
+    ratings, labels, labeled = reconstructed
     known, m = labeled > 0, ratings.shape[0]
     level = jnp.sum(ratings * known[None, :]) / (m * known.sum())
     rate = jnp.sum(known & (labels > 0)) / known.sum()
@@ -64,3 +54,6 @@ def _one(
         "slow_updates": 1 / slow.rates[jnp.argmax(weight)],
         "heal_theory": flow.healing_time(slow, theta, longest=1e7),
     }
+
+
+_predict = Program(each_seed(_one))
