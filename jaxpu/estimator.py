@@ -16,7 +16,6 @@ from jaxpu import ensemble
 from jaxpu.ensemble import als, trainers
 
 LINKS = ("probability", "sigmoid")
-TRAINERS = ("als", "joint")
 
 
 class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -137,7 +136,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def _check_names(self) -> None:
-        for name, value, known in (("link", self.link, LINKS), ("trainer", self.trainer, TRAINERS)):
+        for name, value, known in (("link", self.link, LINKS), ("trainer", self.trainer, ensemble.TRAINERS)):
             if value not in known:
                 raise ValueError(f"{name} is {value!r}, expected one of {', '.join(known)}")
 

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from problems import TINY, tiny
 
 import jaxpu
-from jaxpu import cli, config, sweep
+from jaxpu import cli, config, ensemble, study, sweep
 from jaxpu.data import DATASETS
 from jaxpu.methods import METHODS
 from jaxpu.selection import RULES
@@ -307,6 +307,7 @@ def test_list_names_everything_there_is():
     assert done.returncode == 0
     first_words = {line.split()[0] for line in done.stdout.splitlines() if line[:1].strip()}
     assert {*DATASETS, *METHODS, *RULES} <= first_words
+    assert {*ensemble.TRAINERS, *ensemble.BASELINES, *ensemble.CONFIDENCE, *study.SOURCES} <= first_words
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():

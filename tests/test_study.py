@@ -1,6 +1,7 @@
 """Experiments on ensembles: configurations, runs, tables, claims and the page, by the same commands as any other."""
 
 import json
+import typing
 from pathlib import Path
 
 import jax
@@ -9,11 +10,18 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from jaxpu import config, data, models, results, study, sweep
+from jaxpu import config, data, ensemble, models, results, study, sweep
 from jaxpu.cli import main
 from jaxpu.config import ConfigError
 from jaxpu.config import ensemble as ensemble_config
-from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig, check_ensemble_claims, expand_ensemble
+from jaxpu.config.ensemble import (
+    EnsembleExperiment,
+    EnsembleMethod,
+    FactorsConfig,
+    RatingsConfig,
+    check_ensemble_claims,
+    expand_ensemble,
+)
 from jaxpu.report import cf_ensemble, parts
 from jaxpu.results import ResultsError
 from jaxpu.study import ensembles, sources, transient
@@ -67,6 +75,18 @@ def test_committed_configurations_are_valid_and_say_what_they_claim(path):
 def test_every_part_of_the_report_has_its_configuration():
     for part in cf_ensemble.PARTS:
         assert (ROOT / "configs" / f"{part.experiment}.yaml").exists()
+
+
+def test_configurations_may_name_all_there_is():
+    """They know no jax, so they have lists of their own."""
+
+    def choices(settings, field):
+        return set(typing.get_args(typing.get_type_hints(settings)[field]))
+
+    assert choices(EnsembleMethod, "trainer") == {*ensemble.TRAINERS, *ensemble.BASELINES}
+    assert set(ensemble_config.BASELINE_TRAINERS) == {*ensemble.BASELINES}
+    assert choices(FactorsConfig, "confidence") == {*ensemble.CONFIDENCE}
+    assert choices(RatingsConfig, "source") == {*study.SOURCES}
 
 
 def test_configurations_that_cannot_be_run_are_refused():

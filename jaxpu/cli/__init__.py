@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -50,7 +51,7 @@ class Report:
 
 @dataclass(frozen=True)
 class List:
-    """List datasets, methods and selection rules."""
+    """List datasets, methods and selection rules, and what ensembles are made of."""
 
 
 @dataclass(frozen=True)
@@ -224,15 +225,23 @@ def _list() -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from jaxpu import data
+    from jaxpu import data, ensemble, study
+    from jaxpu.data.dataset import first_line
     from jaxpu.methods import METHODS, formula
     from jaxpu.selection import RULES
+
+    def documented(entries: Mapping[str, Any]) -> dict[str, str]:
+        return {name: first_line(entry.__doc__) for name, entry in entries.items()}
 
     console = Console()
     for title, rows in (
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
         ("methods", {name: formula(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
+        ("trainers of ensembles", documented(ensemble.TRAINERS)),
+        ("baselines of ensembles", documented(ensemble.BASELINES)),
+        ("confidence in ratings", documented(ensemble.CONFIDENCE)),
+        ("sources of ratings", documented(study.SOURCES)),
     ):
         table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
         for name, meaning in rows.items():

@@ -38,13 +38,14 @@ from jaxpu.ensemble.flow import (
     time_scales,
 )
 from jaxpu.ensemble.synthetic import Drawn, synthetic_ratings
-from jaxpu.ensemble.trainers import Fit, History, continue_aggregator, fit_als, fit_joint, objective
+from jaxpu.ensemble.trainers import TRAINERS, Fit, History, continue_aggregator, fit_als, fit_joint, objective
 from jaxpu.ensemble.types import Factors
 from jaxpu.ensemble.weights import class_weights, focal_weights
 
 __all__ = [
     "BASELINES",
     "CONFIDENCE",
+    "TRAINERS",
     "Aggregator",
     "Drawn",
     "Factors",

@@ -5,6 +5,7 @@ What alternating training does to the factors does not depend on the aggregator:
 factors are solved once for all of them (unless ``tolerance`` lets each setting stop by itself).
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -150,7 +151,9 @@ def fit_joint(
     patience: ScalarLike | None = None,
     tolerance: ScalarLike = 1e-4,
 ) -> Fit:
-    """Descend :func:`objective` in X, Y, w and b at once, by Adam (0.9, 0.999, 1e-8) with ``step.lr``.
+    """Descend the whole objective in X, Y, w and b at once, by Adam (0.9, 0.999, 1e-8).
+
+    The objective is :func:`objective`, the learning rate ``step.lr``.
 
     Args:
         factors, ratings, confidence, labels, labeled: as in :func:`fit_als`, but both factors are read.
@@ -198,6 +201,10 @@ def fit_joint(
     carry = (first, adam.init(first), jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(0))
     ((factors, aggregator), *_), history = lax.scan(iteration, carry, jnp.arange(iterations))
     return Fit(factors, aggregator, history)
+
+
+TRAINERS: dict[str, Callable[..., Fit]] = {"als": fit_als, "joint": fit_joint}
+"""The trainers by name."""
 
 
 def continue_aggregator(

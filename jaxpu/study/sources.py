@@ -13,6 +13,7 @@ from jax import numpy as jnp
 from jaxpu import data
 from jaxpu.config import ConfigError, parse
 from jaxpu.config.ensemble import RatingsConfig
+from jaxpu.ensemble import synthetic_ratings
 from jaxpu.results import ResultsError, read_folder, read_parameters
 from jaxpu.study import programs
 from jaxpu.study.programs import Problem
@@ -32,7 +33,7 @@ def problems(config: RatingsConfig, seeds: tuple[int, ...], precision: str) -> P
         draw = programs.draw_synthetic(config.n, config.classifiers)
         rate = 0.1 if config.rate is None else config.rate
         return draw(np.array(seeds), rate, config.quality, config.labeled)
-    made = [_SOURCES[config.source](config, seed) for seed in seeds]
+    made = [SOURCES[config.source](config, seed) for seed in seeds]
     ratings, labels, labeled = (np.stack(column) for column in zip(*made, strict=True))
     return Problem(ratings.astype(precision), labels.astype(int), labeled)
 
@@ -173,7 +174,9 @@ def _scores(folder: str, method: str) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(scores), np.asarray(source.y, int)
 
 
-_SOURCES: dict[str, Callable[[RatingsConfig, int], tuple[np.ndarray, np.ndarray, np.ndarray]]] = {
+SOURCES: dict[str, Callable[..., tuple[Any, Any, Any]]] = {
+    "synthetic": synthetic_ratings,
     "classifiers": classifiers,
     "sweep": sweep_runs,
 }
+"""The sources by name. Synthetic ratings are drawn by a program for all seeds, the others made seed by seed."""
