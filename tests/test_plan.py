@@ -80,8 +80,9 @@ def test_every_row_is_equally_likely_at_every_place():
     assert np.abs(counts - draws / n).max() < 4 * np.sqrt(draws / n * (1 - 1 / n))
 
 
-@pytest.mark.parametrize(("n_labeled", "n_unlabeled", "batch"), SEPARATE_SIZES)
-@pytest.mark.parametrize("padding", [1, 300])
+@pytest.mark.parametrize(
+    ("n_labeled", "n_unlabeled", "batch", "padding"), [(5, 3, 16, 1), (3, 12, 4, 1), (143, 3643, 256, 300)]
+)
 def test_a_plan_does_not_depend_on_the_padding_behind_it(n_labeled, n_unlabeled, batch, padding):
     used, key = n_labeled + n_unlabeled, jax.random.key(2)
     for alone, padded in (

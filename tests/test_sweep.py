@@ -316,24 +316,30 @@ def test_preparation_is_the_protocol_of_the_seed():
         prepare(config.parse({"data": {"prior_scale": 9}}).data, 0)
 
 
-def test_nested_validation_sets_are_recorded_and_rules_can_read_them(tmp_path):
+@pytest.fixture(scope="module")
+def nested_and_kept(tmp_path_factory):
+    """Two runs with nested validation sets whose best parameters are kept: one program for two tests."""
     rules = ["val_f1", "val_f1@0.1", "val_f1@0.3"]
-    experiment = tiny(seeds=1, data__validation=[0.1, 0.3], selection__rules=rules)
-    runs = sweep.run(experiment, tmp_path).runs
+    experiment = tiny(seeds=2, data__validation=[0.1, 0.3], selection__rules=rules, selection__keep_best=True)
+    folder = tmp_path_factory.mktemp("kept")
+    return experiment, folder, sweep.run(experiment, folder).runs
+
+
+def test_nested_validation_sets_are_recorded_and_rules_can_read_them(nested_and_kept):
+    _, _, runs = nested_and_kept
     np.testing.assert_array_equal(runs["val_oracle_f1"], runs["val@0.1_oracle_f1"])
     assert runs["val@0.3_oracle_auc"].is_finite().all()
     assert (runs["val@0.3_oracle_log_loss"] != runs["val@0.1_oracle_log_loss"]).all()
 
 
-def test_the_parameters_of_the_best_epoch_are_kept_if_asked(tmp_path):
-    experiment = tiny(seeds=2, selection__keep_best=True)
-    runs = sweep.run(experiment, tmp_path).runs
+def test_the_parameters_of_the_best_epoch_are_kept_if_asked(nested_and_kept, tmp_path):
+    experiment, folder, runs = nested_and_kept
     for run in runs.partition_by("run_id"):
         seed = run["seed"][0]
         best = replay(run["val_oracle_f1"].to_numpy(), patience=2, min_delta=1e-4).epoch
         _, data, static, _ = run_inputs(first_cell(experiment), seed)
         apply = models.build(static.model, (3,)).apply
-        logits = apply(results.read_parameters(tmp_path, run["run_id"][0]), train.features(data, data.test))
+        logits = apply(results.read_parameters(folder, run["run_id"][0]), train.features(data, data.test))
         assert float(jax.nn.sigmoid(logits).mean()) == pytest.approx(run["test_score_mean"][best], rel=1e-5)
     with pytest.raises(results.ResultsError, match="keep_best=true"):
         results.read_parameters(tmp_path, "none")
