@@ -1,9 +1,9 @@
 """Configurations: what is read, what is refused and how the refusal reads, what a grid expands to."""
 
 import functools
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 import yaml
@@ -166,6 +166,8 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
         functools.partial(Method, base="pn"): {
             "base": "pn",
             "surrogate": "sigmoid",
+            "log_end": 0.75,
+            "focus": 2.0,
             "batch_prior": False,
             "beta": 0.0,
             "gamma": 1.0,
@@ -241,8 +243,9 @@ def test_configuration_and_help_do_not_import_jax():
 
 def test_help_answers_within_a_second():
     times = []
-    for _ in range(3):  # the best of three: the machine may be busy, the command must not be
-        began = time.perf_counter()
+    for _ in range(3):  # processor seconds: the machine may be busy, the command must not be
+        began = os.times()
         subprocess.run([sys.executable, "-m", "jaxpu", "--help"], check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - began)
+        ended = os.times()
+        times.append(ended.children_user + ended.children_system - began.children_user - began.children_system)
     assert min(times) < 1.0
