@@ -79,23 +79,18 @@ def test_one_compilation_a_group_whatever_the_numbers(tmp_path, monkeypatch):
     placement.compiled.cache_clear()
     experiment = tiny(
         methods=["vpudra_fixed", "vpudra_softlabel", "pudra", "nnpu"],
-        grid={
-            "training.lr": [1e-2, 1e-3],
-            "data.prior_scale": [1.0, 0.5],
-            "data.c": [0.3, 0.5],
-            "method.floor": [0, 0.5],
-        },
+        grid={"training.lr": [1e-2, 1e-3], "data.prior_scale": [1.0, 0.5], "data.c": [0.3, 0.5]},
         seeds=1,
     )
     outcome = sweep.run(experiment, tmp_path)
-    assert len(runs_of(experiment)) == 64
-    assert outcome.runs["run_id"].n_unique() == 64
+    assert len(runs_of(experiment)) == 32
+    assert outcome.runs["run_id"].n_unique() == 32
     assert outcome.provenance["programs"] == len(groups_of(runs_of(experiment))) == 2  # with and without mixup
     assert len(traced) == 2
     sweep.run(experiment, tmp_path / "again")
     assert len(traced) == 2, "the same process has these programs already"
     losses = outcome.runs.filter(pl.col("epoch") == 2)
-    assert losses["train_loss"].n_unique() > 32, "traced numbers must matter"
+    assert losses["train_loss"].n_unique() > 16, "traced numbers must matter"
 
 
 def test_finished_runs_are_kept_and_more_seeds_only_add(tmp_path):

@@ -157,10 +157,10 @@ def inputs(cell: Cell, seed: int) -> tuple[Array, train.Data, train.Config, obje
     """The arguments of :func:`jaxpu.train.train` for one run, for whoever wants to train it alone, with probes say.
 
     >>> from jaxpu.config import expand, parse
-    >>> cell = expand(parse({"data": {"name": "gaussians", "options": {"n": 60}}, "training": {"epochs": 1}}))[0]
-    >>> run = train.train(*inputs(cell, 0))
-    >>> run.history["train_loss"].shape
-    (1,)
+    >>> [cell] = expand(parse({"data": {"name": "gaussians", "options": {"n": 60}}, "methods": ["vpu"]}))
+    >>> key, data, static, hyper = inputs(cell, 0)  # for train.train(key, data, static, hyper)
+    >>> int(data.n_labeled), data.train.shape
+    (1, (44,))
     """
     prepared = prepare(cell.data, seed)
     source = dataset(cell.data.name, _options(cell.data))
