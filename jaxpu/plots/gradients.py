@@ -31,12 +31,12 @@ def gradient_sizes() -> Figure:
             size = gradient_size(name, p)
             whole.plot(p, size, color=colour, label=name)
             near_one.plot(1 - p[:-1], size[:-1], color=colour)
-        whole.set(xlabel="p of the label", ylabel="s, size of the gradient", ylim=(-0.02, 1.05))
+        whole.set(xlabel="p of the label", ylabel="s, size of the gradient", ylim=(-0.02, 1.3))
         near_one.set(xlabel="1 - p", xscale="log", yscale="log", ylim=(1e-3, 2), title="near p = 1, both logarithmic")
         near_one.invert_xaxis()
         handles, names = whole.get_legend_handles_labels()
         statement = (
-            "Only the bonus pulls as hard at p = 1 as anywhere; the encouraging loss falls as 1 - p, five times later"
+            "Only the bonus pulls as hard at p = 1 as anywhere; the encouraging loss falls like the cross-entropy"
         )
         headline(figure, statement, dict(zip(names, handles, strict=True)))
     return figure
