@@ -87,7 +87,7 @@ def by_method(summary: pl.DataFrame) -> Figure:
             for k, cell in enumerate(cells):
                 mine = rows.filter(pl.col("cell") == cell) if cell else rows
                 y = [methods.index(m) + 0.1 * (k - (len(cells) - 1) / 2) for m in mine["method"]]
-                _bars(axis, y, mine, COLOURS[k], MARKERS[k], cell or "all", flat=True)
+                _bars(axis, y, mine, COLOURS[k], MARKERS[k], cell.replace("dataset=", "") if cell else "all", flat=True)
             axis.set(title=label)
         panels[0].set_yticks(range(len(methods)), methods)
         panels[0].set_ylim(len(methods) - 0.5, -0.5)
