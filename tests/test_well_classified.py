@@ -1,14 +1,23 @@
 """Who pulls over training: against the closed forms of the gradient, and the figures and report made of it."""
 
+import re
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
+from matplotlib.figure import Figure
 from problems import LINEAR, first_cell, tiny
 
 from jaxpu import losses, sweep, train
 from jaxpu.plots import gradients
+from jaxpu.report import encouraging
+from jaxpu.results import ResultsError
 from jaxpu.study.well_classified import BINS, QUANTILES, course
+
+ROOT = Path(__file__).parents[1]
 
 METHODS = {
     "cross_entropy": {"preset": "pn"},
@@ -54,3 +63,28 @@ def test_the_figure_says_what_it_shows(courses):
     share = 100 * np.median(seen["encouraging"].pull[:, -1, -1:].sum(axis=-1))
     assert f"{share:.0f} % of the pull of encouraging" in figure.get_suptitle()
     assert len(figure.axes[1].lines) == len(METHODS)
+
+
+def test_the_report_says_what_the_folders_say(tmp_path, monkeypatch):
+    monkeypatch.setattr(encouraging, "courses", lambda config: {})
+    monkeypatch.setattr(gradients, "pull_over_training", lambda courses: Figure(figsize=(1, 1)))
+    there = [part for part in encouraging.PARTS if (ROOT / "results" / part.experiment / "claims.csv").exists()]
+    assert there
+    for part in there:
+        (tmp_path / part.experiment).symlink_to(ROOT / "results" / part.experiment)
+    text = (encouraging.write_encouraging(tmp_path, ROOT / "configs").parent / "report.md").read_text()
+    for part in there:
+        for row in pl.read_csv(tmp_path / part.experiment / "claims.csv").iter_rows(named=True):
+            assert f"**{row['verdict']}** | {row['estimate']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" in text
+        summary = pl.read_csv(tmp_path / part.experiment / "summary.csv").filter(selection="last", metric="accuracy")
+        best = summary.sort("mean", descending=True).row(0, named=True)
+        assert f"{best['mean']:.3f} [{best['ci_low']:.3f}, {best['ci_high']:.3f}]" in text
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        assert (tmp_path / "encouraging" / link).exists(), link
+    for part in encouraging.PARTS:
+        assert (part in there) or part.experiment in text.split("Not run yet:")[1]
+
+
+def test_without_any_result_it_says_what_to_run(tmp_path):
+    with pytest.raises(ResultsError, match=r"run scripts/reproduce\.py encouraging"):
+        encouraging.write_encouraging(tmp_path, ROOT / "configs")
