@@ -11,7 +11,7 @@ share one compiled program. Only two things are structural: whether there is a m
 from dataclasses import replace
 from typing import Literal, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 Base = Literal[
@@ -31,6 +31,8 @@ Surrogate = Literal[
 ]
 Penalty = Literal["none", "log_mse", "point_process"]
 Decision = Literal["half", "quantile", "max_shift"]
+LogEndSchedule = Literal["linear", "step"]
+ClassWeighting = Literal["none", "inverse_frequency", "effective_number"]
 
 BASES: tuple[str, ...] = get_args(Base)
 SURROGATES: tuple[str, ...] = get_args(Surrogate)
@@ -45,7 +47,11 @@ class Method:
     Attributes:
         base: the risk on the batch. ``pn`` sees the true labels (an oracle); all others only P and U.
         surrogate: margin loss of ``upu``, ``nnpu``, ``pn`` and ``pn_naive``; see :mod:`jaxpu.losses.surrogates`.
-        log_end: where the bonus of ``encouraging`` goes over into a line. focus: γ of ``focal``.
+        log_end: where the bonus of ``encouraging`` goes over into a line. log_end_last: where in the last epoch, on the
+            way that log_end_schedule names (see :func:`jaxpu.losses.log_end_schedule`); None keeps it.
+        focus: γ of ``focal``.
+        class_weights: how ``pn`` and ``pn_naive`` weigh a row, by how rare its class is among the training rows; see
+            :mod:`jaxpu.losses.weighting`. effective_beta: β of ``effective_number``.
         batch_prior: use π̂ = n_P / N of each batch instead of the given class prior.
         beta, gamma: nnPU's tolerance and step against the clipped risk.
         penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
@@ -63,7 +69,11 @@ class Method:
     base: Base
     surrogate: Surrogate = "sigmoid"
     log_end: float = Field(default=0.75, ge=0, le=1)
+    log_end_last: float | None = Field(default=None, ge=0, le=1)
+    log_end_schedule: LogEndSchedule = "linear"
     focus: float = Field(default=2.0, ge=0)
+    class_weights: ClassWeighting = "none"
+    effective_beta: float = Field(default=0.999, ge=0, le=1)
     batch_prior: bool = False
     beta: float = Field(default=0.0, ge=0)
     gamma: float = Field(default=1.0, ge=0)
@@ -78,6 +88,14 @@ class Method:
     batching: Literal["mixed", "separate"] = "mixed"
     decision: Decision = "half"
     source: str = ""
+
+    @model_validator(mode="after")
+    def _only_means_have_class_weights(self) -> "Method":
+        if self.class_weights != "none" and self.base not in ("pn", "pn_naive"):
+            raise ValueError(
+                f"class_weights is {self.class_weights!r}, expected 'none' for {self.base!r}: not a plain mean"
+            )
+        return self
 
     @property
     def mixup(self) -> bool:
@@ -104,9 +122,11 @@ WITH_SURROGATE = ("pn", "pn_naive", "upu", "nnpu", "nnpu_reversal")
 
 
 def _surrogate(method: Method) -> str:
+    last = method.log_end_last
+    log_end = f" up to {method.log_end:g}" + ("" if last is None else f", {method.log_end_schedule} to {last:g}")
     options = {
-        "encouraging": f" up to {method.log_end:g}",
-        "encouraging_unit": f" up to {method.log_end:g}",
+        "encouraging": log_end,
+        "encouraging_unit": log_end,
         "focal": f", γ = {method.focus:g}",
     }
     return f"{method.surrogate} loss{options.get(method.surrogate, '')}"
@@ -119,6 +139,9 @@ def formula(method: Method) -> str:
     'π E_P[-log p] + E_U[p] + λ · point_process(μ, p_mix), soft target (a = 0)'
     """
     text = _FORMULAS[method.base]
+    if method.class_weights != "none":
+        beta = f" (β = {method.effective_beta:g})" if method.class_weights == "effective_number" else ""
+        text += f", classes weighted by {method.class_weights.replace('_', ' ')}{beta}"
     if method.base in WITH_SURROGATE:
         text += f", {_surrogate(method)}"
     if not method.mixup:

@@ -60,27 +60,40 @@ def dropout(words: UInt32[Array, "half width"], x: Float[Array, "n width"], rate
 
 
 def _uniform_fan_in(key: Array, shapes: Params) -> Params:
-    """U(±1/sqrt(fan_in)) for every kernel and bias, from one draw: a draw a layer takes seconds to compile."""
-    leaves = [(layer, name, leaf) for layer, named in shapes.items() for name, leaf in named.items()]
-    draws = jax.random.uniform(key, (sum(leaf.size for *_, leaf in leaves),), minval=-1.0, maxval=1.0)
+    """U(±1/sqrt(fan_in)) for every kernel and bias, from one draw: a draw a layer takes seconds to compile.
+
+    Normalisations, which have no kernel, start as the identity, here as in torch.
+    """
     params: Params = {layer: {} for layer in shapes}
+    leaves = [(layer, name, leaf) for layer, named in shapes.items() for name, leaf in named.items()]
+    for layer, name, leaf in leaves:
+        params[layer][name] = jnp.full(leaf.shape, float(name == "scale"))
+    leaves = [(layer, name, leaf) for layer, name, leaf in leaves if "kernel" in shapes[layer]]
+    draws = jax.random.uniform(key, (sum(leaf.size for *_, leaf in leaves),), minval=-1.0, maxval=1.0)
     start = 0
     for layer, name, leaf in leaves:
-        bound = 1.0 / math.sqrt(shapes[layer]["kernel"].shape[0])
+        bound = 1.0 / math.sqrt(math.prod(shapes[layer]["kernel"].shape[:-1]))
         params[layer][name] = bound * draws[start : start + leaf.size].reshape(leaf.shape)
         start += leaf.size
     return params
 
 
 class _Mlp(nn.Module):
-    """Dense layers with ReLU and dropout, and a head; no hidden layer makes it linear. One output is (n,)."""
+    """Convolutions that halve the image, if any, dense layers with ReLU and dropout, and a head.
 
+    No layer before the head makes it linear. One output is (n,).
+    """
+
+    channels: tuple[int, ...]
     hidden: tuple[int, ...]
     dropout: tuple[float, ...]
     outputs: int
 
     @nn.compact
     def __call__(self, x: Array, key: Array | None = None) -> Array:
+        x = _with_channels(x) if self.channels else x
+        for i, width in enumerate(self.channels):
+            x = nn.relu(nn.Conv(width, (3, 3), strides=2, name=f"conv{i}")(x))
         x = x.reshape(x.shape[0], -1)
         rates = [*self.dropout, *[0.0] * len(self.hidden)]
         dropped = [width if rate > 0 else 0 for width, rate in zip(self.hidden, rates, strict=False)]
@@ -94,6 +107,48 @@ class _Mlp(nn.Module):
         return out[:, 0] if self.outputs == 1 else out
 
 
+class _ResNet(nn.Module):
+    """Residual network for small images (He et al., CVPR 2016, section 4.2), with group instead of batch normalisation.
+
+    Groups of a row's own channels keep a run a pure function: there are no running means to carry along, and a row's
+    logits do not depend on which others are in its batch.
+    """
+
+    channels: tuple[int, ...]
+    blocks: int
+    outputs: int
+
+    @nn.compact
+    def __call__(self, x: Array, key: Array | None = None) -> Array:
+        def convolved(x: Array, width: int, name: str, stride: int = 1, size: int = 3) -> Array:
+            x = nn.Conv(width, (size, size), strides=stride, use_bias=False, name=name)(x)
+            return nn.GroupNorm(math.gcd(width, 8), name=f"{name}_norm")(x)
+
+        x = nn.relu(convolved(_with_channels(x), self.channels[0], "conv"))
+        for stage, width in enumerate(self.channels):
+            for block in range(self.blocks):
+                name, stride = f"stage{stage}_block{block}", 1 + (stage > 0 and block == 0)
+                y = nn.relu(convolved(x, width, f"{name}_first", stride))
+                y = convolved(y, width, f"{name}_second")
+                x = nn.relu(y + (x if x.shape == y.shape else convolved(x, width, f"{name}_shortcut", stride, 1)))
+        out = nn.Dense(self.outputs, name="head")(x.mean(axis=(1, 2)))
+        return out[:, 0] if self.outputs == 1 else out
+
+
+def _with_channels(x: Array) -> Array:
+    """Images as (n, h, w, c): grey ones get their one channel.
+
+    Raises:
+        ValueError: the rows are no images.
+    """
+    if x.ndim not in (3, 4):
+        raise ValueError(
+            f"convolutions want rows of shape (h, w) or (h, w, c), got {x.shape[1:]}; "
+            "take model.name mlp, or image data (of digits with data.options {as_images: 1})"
+        )
+    return x[..., None] if x.ndim == 3 else x
+
+
 def _logit(p: ScalarLike) -> Array:
     clipped = jnp.clip(jnp.asarray(p, jnp.float32), 1e-6, 1 - 1e-6)
     return jnp.log(clipped) - jnp.log1p(-clipped)
@@ -103,18 +158,24 @@ def _logit(p: ScalarLike) -> Array:
 def build(config: ModelConfig, shape: tuple[int, ...], outputs: int = 1) -> Model:
     """The model that a configuration describes, for inputs of one row's ``shape``: a logit, or ``outputs`` of them.
 
-    ``torch`` initialisation draws weights and biases from U(±1/sqrt(fan_in)), as torch.nn.Linear does;
+    ``torch`` initialisation draws weights and biases from U(±1/sqrt(fan_in)), as torch.nn.Linear and Conv2d do;
     ``lecun`` draws weights from LeCun's normal and starts biases at 0. The last bias then starts at
     logit(``initial_p``), so that an untrained network predicts about that; NaN leaves it as drawn.
+
+    Raises:
+        ValueError: when it is used, of convolutions over rows that are no images.
 
     >>> model = build(ModelConfig(hidden=(4,), dropout=()), (3,))
     >>> params = model.init(jax.random.key(0), 0.25)
     >>> model.apply(params, jnp.zeros((5, 3))).shape
     (5,)
     """
-    hidden = config.hidden if config.name == "mlp" else ()
-    rates = config.dropout if config.name == "mlp" else ()
-    module = _Mlp(hidden, rates, outputs)
+    if config.name == "resnet":
+        module: nn.Module = _ResNet(config.channels, config.blocks, outputs)
+    elif config.name == "linear":
+        module = _Mlp((), (), (), outputs)
+    else:
+        module = _Mlp(config.channels if config.name == "cnn" else (), config.hidden, config.dropout, outputs)
 
     def init(key: Array, initial_p: ScalarLike) -> Params:
         one_row = jnp.zeros((1, *shape))

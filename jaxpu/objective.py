@@ -5,7 +5,7 @@ loop only the chosen branch runs, and methods that share shapes share one compil
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -16,8 +16,9 @@ from jaxtyping import Float
 
 from jaxpu import losses, mixup
 from jaxpu.config import TrainingConfig
+from jaxpu.losses.expectation import expectation
 from jaxpu.methods import DECISIONS, PENALTIES, SURROGATES, Method
-from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+from jaxpu.types import ClassLogits, Labeled, Logits, Mask, Scalar, ScalarLike
 
 RISKS = (
     "supervised",
@@ -41,12 +42,13 @@ _RISK_OF = {
 
 
 class Hyper(NamedTuple):
-    """Everything that may differ between runs of one compiled program; scalars, all traced.
+    """Everything that may differ between runs of one compiled program; all traced, and scalars but for class_weights.
 
     The integers index :data:`RISKS`, :data:`jaxpu.methods.SURROGATES`, ``PENALTIES[1:]`` and ``DECISIONS``;
     ``oracle`` lets the supervised risk see the true labels, ``reversal`` makes nnPU step back where clipped;
     ``decision_offset`` is subtracted from logits before they are judged (log(e^½ - 1) for the softplus ratio,
-    whose estimate of p passes ½ there); ``initial_p`` is NaN where the last bias stays as drawn.
+    whose estimate of p passes ½ there); ``initial_p`` is NaN where the last bias stays as drawn;
+    ``log_end_schedule`` indexes :data:`jaxpu.losses.LOG_END_SCHEDULES`, ``class_weights`` has one entry a class.
     """
 
     risk: ScalarLike
@@ -54,6 +56,9 @@ class Hyper(NamedTuple):
     reversal: ScalarLike
     surrogate: ScalarLike
     log_end: ScalarLike
+    log_end_last: ScalarLike
+    log_end_schedule: ScalarLike
+    class_weights: Float[Array | np.ndarray, "*runs k"]
     focus: ScalarLike
     penalty: ScalarLike
     decision: ScalarLike
@@ -85,8 +90,11 @@ class Terms(NamedTuple):
     clipped: Scalar
 
 
-def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
+def hyper_of(method: Method, training: TrainingConfig, prior: float, class_counts: Sequence[int] = (1, 1)) -> Hyper:
     """The traced numbers of a method trained with the given settings and class prior.
+
+    ``class_counts`` are the training rows of every class, which class weights come from. Where there is no prior, with
+    many classes, it is NaN.
 
     >>> from jaxpu.methods import METHODS
     >>> h = hyper_of(METHODS["vpudra_softlabel"], TrainingConfig(), 0.4)
@@ -94,12 +102,17 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
     (0.0, 0.0003)
     """
     end = method.anchor if method.anchor_end is None else method.anchor_end
+    log_end = {"log_end": method.log_end, "log_end_last": method.log_end, "log_end_schedule": 0}
+    if method.log_end_last is not None:
+        schedule = list(losses.LOG_END_SCHEDULES).index(method.log_end_schedule)
+        log_end |= {"log_end_last": method.log_end_last, "log_end_schedule": schedule}
     values = Hyper(
         risk=RISKS.index(_RISK_OF.get(method.base, method.base)),
         oracle=method.base == "pn",
         reversal=method.base == "nnpu_reversal",
         surrogate=SURROGATES.index(method.surrogate),
-        log_end=method.log_end,
+        **log_end,
+        class_weights=_class_weights(method, class_counts),
         focus=method.focus,
         penalty=max(PENALTIES.index(method.penalty) - 1, 0),
         decision=DECISIONS.index(method.decision),
@@ -120,8 +133,28 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float) -> Hyper:
         weight_decay=training.weight_decay,
         initial_p=_initial_p(training, prior),
     )
-    kinds = {int: np.int32, float: np.float32, bool: np.float32}
+    kinds = {int: np.int32, float: np.float32, bool: np.float32, np.ndarray: np.float32}
     return Hyper(*(kinds[type(v)](v) for v in values))
+
+
+def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
+    if method.class_weights == "none":
+        return np.ones(len(counts))
+    if method.class_weights == "effective_number":
+        return np.asarray(losses.effective_number(jnp.array(counts), method.effective_beta))
+    return np.asarray(losses.inverse_frequency(jnp.repeat(jnp.arange(len(counts)), jnp.array(counts)), len(counts)))
+
+
+def log_ends(hyper: Hyper, epochs: int) -> Float[Array, " epochs"]:
+    """LE of every epoch; which schedule is traced.
+
+    >>> from jaxpu.methods import METHODS, Method
+    >>> method = Method("pn", surrogate="encouraging", log_end=0.5, log_end_last=1.0, log_end_schedule="step")
+    >>> log_ends(hyper_of(method, TrainingConfig(), 0.4), 4).tolist()
+    [0.5, 0.5, 1.0, 1.0]
+    """
+    ways = jnp.stack([way(epochs) for way in losses.LOG_END_SCHEDULES.values()])
+    return hyper.log_end + (hyper.log_end_last - hyper.log_end) * ways[hyper.log_end_schedule]
 
 
 def _initial_p(training: TrainingConfig, prior: float) -> float:
@@ -130,11 +163,14 @@ def _initial_p(training: TrainingConfig, prior: float) -> float:
     return training.initial_p
 
 
-def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, mask: Mask) -> tuple[Scalar, Scalar]:
+def base_risk(
+    hyper: Hyper, logits: ClassLogits, labeled: Labeled, labels: Labeled, mask: Mask
+) -> tuple[Scalar, Scalar]:
     """The chosen base risk of a batch, and whether nnPU's bracket was clipped in it (0 or 1).
 
     Args:
-        hyper: which risk, and its numbers. logits: (n,). labeled: (n,) 1 = labelled positive.
+        hyper: which risk, and its numbers. logits: (n,); with a logit a class, (n, k), the risk is the supervised one.
+        labeled: (n,) 1 = labelled positive.
         labels: (n,) true labels; only ``pn`` reads them. mask: (n,) 1 = the row counts.
 
     >>> from jaxpu.methods import METHODS
@@ -143,8 +179,16 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
     >>> round(float(risk), 4)
     0.3197
     """
-    prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
     chosen = functools.partial(margin_loss, hyper)
+
+    def supervised(z: Array) -> Scalar:
+        classes = labels if z.ndim > 1 else jnp.where(hyper.oracle > 0, labels, labeled)
+        classes = classes.astype(jnp.int32)
+        return expectation(chosen, z, classes, jnp.asarray(hyper.class_weights)[classes], mask, "mean")
+
+    if logits.ndim > 1:
+        return _never_clipped(supervised)(logits)
+    prior = jnp.where(hyper.batch_prior > 0, losses.batch_prior(labeled, mask=mask), hyper.prior)
 
     def nonnegative(z: Array) -> tuple[Scalar, Scalar]:
         terms = losses.nnpu_terms(
@@ -161,10 +205,9 @@ def base_risk(hyper: Hyper, logits: Logits, labeled: Labeled, labels: Labeled, m
         value = lax.stop_gradient(terms.value) + objective - lax.stop_gradient(objective)
         return value, terms.clipped.astype(value.dtype)
 
-    classes = jnp.where(hyper.oracle > 0, labels, labeled)
     softplus = functools.partial(losses.pudra, activation="softplus")
     plain: dict[str, Callable[[Array], Scalar]] = {
-        "supervised": lambda z: losses.pn(z, classes, mask=mask, surrogate=chosen),
+        "supervised": supervised,
         "pudra": lambda z: losses.pudra(z, labeled, prior=prior, mask=mask),
         "pudra_softplus": lambda z: softplus(z, labeled, prior=prior, mask=mask),
         "pudra_naive": lambda z: losses.pudra_naive(z, labeled, mask=mask),

@@ -23,6 +23,7 @@ class Rule(NamedTuple):
         sign: +1 if larger is better, -1 if smaller is better.
         reported: test column that counts as "the F1" of a run selected by this rule.
         label_free: whether the rule needs no true labels.
+        any_task: whether it is there for many classes, too; ``val_f1`` then means the mean F1 of the classes.
         meaning: one line for people.
     """
 
@@ -31,6 +32,7 @@ class Rule(NamedTuple):
     reported: str
     label_free: bool
     meaning: str
+    any_task: bool = False
 
 
 class Selected(NamedTuple):
@@ -44,8 +46,11 @@ class Selected(NamedTuple):
 _F1 = "oracle_f1_decision"
 
 RULES: dict[str, Rule] = {
-    "last": Rule(None, 1, _F1, True, "the last epoch trained"),
-    "val_f1": Rule(_F1, 1, _F1, False, "best validation F1 on true labels, at the method's own threshold"),
+    "last": Rule(None, 1, _F1, True, "the last epoch trained", any_task=True),
+    "val_f1": Rule(
+        _F1, 1, _F1, False, "best validation F1 on true labels, at the method's own threshold", any_task=True
+    ),
+    "val_accuracy": Rule("oracle_accuracy", 1, _F1, False, "best validation accuracy on true labels", any_task=True),
     "val_f1_rescue": Rule(
         "oracle_f1_rescue",
         1,

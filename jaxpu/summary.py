@@ -18,10 +18,11 @@ COLLAPSED_F1 = 0.1
 
 IDENTITY = ("dataset", "method", "cell", "selection")
 
-# Metrics of the summary, in its order: column of `selected` -> name in the summary.
+# Metrics of the summary, in its order: column of `selected` -> name in the summary. Those that are recorded count.
 SUMMARISED = {
     "f1": "f1",
     "test_oracle_accuracy": "accuracy",
+    "test_oracle_balanced_accuracy": "balanced_accuracy",
     "test_oracle_precision": "precision",
     "test_oracle_recall": "recall",
     "test_oracle_auc": "auc",
@@ -32,6 +33,9 @@ SUMMARISED = {
     "test_oracle_brier": "brier",
     "test_oracle_log_loss": "log_loss",
     "test_predicted_positive": "predicted_positive",
+    "test_predicted_most": "predicted_most",
+    "test_outside_auc": "outside_auc",
+    "test_outside_confidence": "outside_confidence",
     "regret": "regret",
     "epoch": "epoch",
     "epochs_run": "epochs_run",
@@ -138,6 +142,8 @@ def summarise(selected: pl.DataFrame) -> pl.DataFrame:
     for identity, group in selected.group_by(*IDENTITY, maintain_order=True):
         head = dict(zip(IDENTITY, identity, strict=True))
         for column, name in SUMMARISED.items():
+            if column not in group.columns:
+                continue
             rows.append(head | {"metric": name} | _moments(group[column].cast(pl.Float64).to_numpy(), name == "f1"))
         rows.append(head | {"metric": f"f1_below_{COLLAPSED_F1}"} | _collapse(group["f1"].to_numpy()))
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import polars as pl
 
+from jaxpu.results import took
+
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- /results -->)", re.DOTALL)
 RULES = {"val_f1_rescue": "with the rescue", "val_f1": "without"}
@@ -21,10 +23,9 @@ def experiment_table(folder: Path) -> str:
     summary = pl.read_csv(folder / "summary.csv")
     verdicts = pl.read_csv(folder / "verdicts.csv")
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    minutes = (provenance["compile_seconds"] + provenance["run_seconds"]) / 60
     lines = [
         f"**[{folder.name}]({folder.relative_to(ROOT)}/table.md)**: `jaxpu run configs/{folder.name}.yaml`, "
-        f"{provenance['seeds']} seeds a method, {minutes:.0f} min on {provenance['placement'][0]['mesh']['run']} "
+        f"{provenance['seeds']} seeds a method, {took(provenance)} on {provenance['placement'][0]['mesh']['run']} "
         f"{provenance['device']} devices; commit `{provenance['commit'][:9]}`.",
         "",
         "| method | median F1, rescue | median F1, without | F1 < 0.1, rescue | F1 < 0.1, without | verdict, rescue |",

@@ -1,8 +1,13 @@
 """Images from a folder or from OpenML: both ways on small sets made here, and the real ones where they are."""
 
+import io
+import sys
+import types
+
 import numpy as np
 import pytest
 import sklearn.datasets
+from PIL import Image
 
 from jaxpu.data import FETCHED, describe, images, load
 
@@ -14,10 +19,18 @@ def made(n_train: int = 12, n_test: int = 4) -> images.Images:
     return images.Images(grey[:n_train], classes[:n_train], grey[n_train:], classes[n_train:])
 
 
+def in_colour(raw: images.Images) -> images.Images:
+    """The same with three different colours."""
+    red_green_blue = (np.stack([x, x // 2, 255 - x], axis=-1)[:, :16, :16] for x in (raw.x_train, raw.x_test))
+    x_train, x_test = red_green_blue
+    return raw._replace(x_train=x_train, x_test=x_test)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     for name in FETCHED:
-        np.savez(tmp_path / f"{name}.npz", **made()._asdict())
+        raw = in_colour(made()) if name == "cifar10" else made()
+        np.savez(tmp_path / f"{name}.npz", **raw._asdict())
     monkeypatch.setenv("JAXPU_DATA_DIR", str(tmp_path))
     return tmp_path
 
@@ -33,7 +46,57 @@ def test_a_set_from_a_folder(folder, name, positive):
     expected = [int(c in positive) for c in [*raw.y_train, *raw.y_test]]
     assert data.y.tolist() == expected
     assert data.y.dtype == np.int8
+    assert data.classes.tolist() == [*raw.y_train, *raw.y_test]
     assert data.description == describe(name)
+
+
+def test_photographs_have_their_colours_last(folder):
+    data, raw = load("cifar10", rows=6), in_colour(made())
+    assert data.x.shape == (7, 16, 16, 3)
+    np.testing.assert_allclose(data.x[-1], raw.x_test[0] / 127.5 - 1, atol=1e-6)
+    assert data.y.tolist() == [int(c in {0, 1, 8, 9}) for c in data.classes]
+
+
+def test_photographs_may_be_jpeg_files_one_after_the_other(tmp_path, monkeypatch):
+    raw, arrays = in_colour(made()), {}
+    for part in ("train", "test"):
+        # JPEG loses what is sharp: plain squares come back nearly as they were
+        plain = np.broadcast_to(getattr(raw, f"x_{part}")[:, :1, :1], getattr(raw, f"x_{part}").shape)
+        files = []
+        for x in plain:
+            with io.BytesIO() as file:
+                Image.fromarray(np.ascontiguousarray(x)).save(file, "JPEG", quality=95, subsampling=0)
+                files.append(file.getvalue())
+        arrays |= {f"jpeg_{part}": np.frombuffer(b"".join(files), np.uint8), f"y_{part}": getattr(raw, f"y_{part}")}
+        arrays |= {f"offsets_{part}": np.cumsum([0, *map(len, files)]), f"plain_{part}": plain}
+    np.savez(tmp_path / "cifar10_jpeg.npz", **arrays)
+    monkeypatch.setenv("JAXPU_DATA_DIR", str(tmp_path))
+    got = images.read_images("cifar10")
+    assert got.x_train.shape == raw.x_train.shape
+    for part in ("train", "test"):
+        assert np.abs(getattr(got, f"x_{part}").astype(int) - arrays[f"plain_{part}"]).max() <= 4
+        np.testing.assert_array_equal(getattr(got, f"y_{part}"), arrays[f"y_{part}"])
+
+
+def test_tensorflow_datasets_is_asked_where_the_folder_has_no_photographs(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXPU_DATA_DIR", str(tmp_path))
+    raw, asked = in_colour(made()), []
+
+    def data_source(name):
+        asked.append(name)
+        parts = {"train": (raw.x_train, raw.y_train), "test": (raw.x_test, raw.y_test)}
+        return {
+            part: [{"image": x, "label": int(y)} for x, y in zip(*both, strict=True)] for part, both in parts.items()
+        }
+
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", types.SimpleNamespace(data_source=data_source))
+    got = images.read_images("cifar10")
+    assert asked == ["cifar10"]
+    for mine, theirs in zip(got, raw, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
+    with pytest.raises(ValueError, match=r"cifar10.npz .*set JAXPU_DATA_DIR.*pip install \"jaxpu\[data\]\""):
+        images.read_images("cifar10")
 
 
 def test_some_rows_are_the_first_and_a_sixth_as_many_of_test(folder):
@@ -80,10 +143,25 @@ def test_a_damaged_file_is_named(folder):
         load("mnist")
 
 
-@pytest.mark.parametrize(("name", "train_mean"), [("mnist", 0.13066), ("fashion_mnist", 0.28604)])
-def test_the_real_set(data_dir, name, train_mean):
-    got = images._from_file(data_dir / f"{name}.npz")
-    assert got.x_train.shape == (60_000, 28, 28)
-    assert got.x_test.shape == (10_000, 28, 28)
-    assert got.x_train.mean() / 255 == pytest.approx(train_mean, abs=1e-5)
+def test_the_real_digits(data_dir):
+    got = images._from_file(data_dir / "mnist.npz")
+    assert (got.x_train.shape, got.x_test.shape) == ((60_000, 28, 28), (10_000, 28, 28))
+    assert got.x_train.mean() / 255 == pytest.approx(0.13066, abs=1e-5)
     assert set(np.unique(got.y_test)) == set(range(10))
+
+
+def test_the_real_clothes(data_dir):
+    with np.load(data_dir / "fashion_mnist.npz") as arrays:  # its training part takes seconds to unpack
+        x, y, y_train = arrays["x_test"], arrays["y_test"], arrays["y_train"]
+    assert x.shape == (10_000, 28, 28)
+    assert x.mean() / 255 == pytest.approx(0.2868, abs=1e-3)
+    assert (np.bincount(y).tolist(), np.bincount(y_train).tolist()) == ([1000] * 10, [6000] * 10)
+
+
+def test_the_real_photographs(data_dir):
+    with np.load(data_dir / "cifar10_jpeg.npz") as arrays:
+        first = {"jpeg_train": arrays["jpeg_train"], "offsets_train": arrays["offsets_train"][:2001]}
+        assert np.bincount(arrays["y_train"]).tolist() == [5000] * 10
+    x = images._pixels(first, "train")
+    assert x.shape == (2000, 32, 32, 3)
+    np.testing.assert_allclose(x.mean(axis=(0, 1, 2)) / 255, [0.4914, 0.4822, 0.4465], atol=0.01)

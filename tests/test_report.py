@@ -100,7 +100,7 @@ def test_one_seed_has_no_interval_and_says_so():
 def test_missing_metrics_and_verdicts_print_as_dashes(sweep):
     table = sweep[2].filter(metric="f1").with_columns(pl.lit(None, pl.Float64).alias("median"))
     line = table_lines(table, pl.DataFrame(), "last")[0]
-    assert (line.median, line.below, line.auc, line.verdict) == ("–", "–", "–", "–")
+    assert (line.first, line.below, line.auc, line.verdict) == ("–", "–", "–", "–")
     assert not line.any_below
 
 
@@ -230,7 +230,7 @@ def test_page_holds_answer_table_verdicts_command_and_provenance(written, sweep)
     assert headline(selected, SHOWN) in page.text
     for rule in SHOWN:
         for line in table_lines(table, verdicts, rule):
-            assert f"{line.label}{line.median}{line.mean}{line.below}{line.auc}{line.verdict}" in page.text
+            assert f"{line.label}{line.first}{line.mean}{line.below}{line.auc}{line.verdict}" in page.text
     for meaning in VERDICTS.values():
         assert meaning in page.text
     assert PROVENANCE["command"] in page.text

@@ -62,11 +62,13 @@ def test_rules_and_their_columns():
         "last",
         "val_f1",
         "val_f1_rescue",
+        "val_accuracy",
         "pu_accuracy",
         "pu_auc",
         "nn_risk",
         "variational",
     }
+    assert [name for name, rule in RULES.items() if rule.any_task] == ["last", "val_f1", "val_accuracy"]
     assert [name for name, rule in RULES.items() if rule.sign < 0] == ["nn_risk", "variational"]
     label_free = {name for name, rule in RULES.items() if rule.label_free}
     assert label_free == {"last", "pu_accuracy", "pu_auc", "nn_risk", "variational"}

@@ -107,7 +107,7 @@ def test_official_test_rows_are_kept(labels, key):
     ("labels", "key", "options", "message"),
     [
         (np.zeros((4, 1), np.int8), 0, {}, r"shape \(n,\), got \(4, 1\)"),
-        (np.array([-1, 1, 1]), 0, {}, "expected labels 0 and 1"),
+        (np.array([-1, 1, 1]), 0, {}, "expected labels 0, 1, ..., got"),
         (np.array([0, 1, 1]), None, {}, "got None, which is not reproducible"),
         (np.array([0, 1, 1]), 0, {"test": 1.0}, r"test fractions in \[0, 1\), got 1.0"),
         (np.array([0, 1, 1]), 0, {"test": -0.1}, "test fractions"),

@@ -27,6 +27,8 @@ def explain_epoch(flags: Sequence[Verdict], evidence: Evidence) -> str:
     >>> explain_epoch([Verdict.DIVERGED], {})
     'Some scores are NaN or infinite.'
     """
+    if "predicted_most" in evidence:
+        return (_EPOCH | _EPOCH_OF_MANY)[flags[0]](evidence)
     sentence = _EPOCH[flags[0]](evidence)
     if Verdict.CONSTANT in flags[1:]:
         sentence += f" All scores are practically equal (standard deviation {evidence['score_sd']:.2g})."
@@ -97,6 +99,34 @@ _EPOCH: dict[Verdict, Callable[[Evidence], str]] = {
     ),
     Verdict.DIVERGED: lambda e: "Some scores are NaN or infinite.",
 }
+
+
+_EPOCH_OF_MANY: dict[Verdict, Callable[[Evidence], str]] = {
+    Verdict.HEALTHY: lambda e: (
+        f"The ranking is good (AUC {e['auc']:.3f}, F1 {e['f1']:.3f}, means over the classes), and the decisions are of "
+        "more than one class."
+    ),
+    Verdict.THRESHOLD_SHIFT: lambda e: (
+        f"The ranking is good (AUC {e['auc']:.3f}) but {_most(e)}: F1 {e['f1']:.3f} (means over the classes)."
+    ),
+    Verdict.INVERTED: lambda e: (
+        f"The ranking is upside down: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
+    ),
+    Verdict.CONSTANT: lambda e: (
+        f"The scores hardly rank and {_most(e)}: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
+    ),
+    Verdict.WEAK_RANKING: lambda e: (
+        f"The scores hardly rank: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
+    ),
+    Verdict.UNDEFINED: lambda e: "AUC is undefined: the labels are of one class. Evaluate on rows of all.",
+}
+
+
+def _most(e: Evidence) -> str:
+    return (
+        f"{percent(e['predicted_most'])} of the rows are predicted as the same class, where the largest has "
+        f"{percent(e['largest_class'])}"
+    )
 
 
 def _later_epochs(e: Evidence) -> str:

@@ -25,10 +25,14 @@ before the symptom: an all-negative classifier with a good ranking is a threshol
 all_negative, and a constant one is all_negative with the flag constant. A classifier is "collapsed" if it is
 diverged, inverted, constant, all_negative or all_positive, or if it is not healthy and F1 < collapsed_f1.
 
+Many classes are judged by the means over them, F1 at the largest logit and AUC of class against rest. There is no
+threshold to be moved, so F1* is F1, and the class predicted most often takes the place of both one-class rules: the
+decision "cuts well" unless nearly all rows, all but one_class of those of the other classes, are predicted as it.
+
 Verdicts on whole runs are in :mod:`jaxpu.collapse.runs`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,6 +66,7 @@ _COLLAPSED = (
 )
 _NEEDED = ("oracle_f1", "oracle_f1_best", "oracle_auc", "predicted_positive", "score_sd")
 _FOR_PREVALENCE = ("oracle_accuracy", "oracle_precision")
+_NEEDED_OF_MANY = ("oracle_f1", "oracle_auc", "predicted_most", "largest_class", "score_sd")
 _OPTIONAL = ("prevalence", "oracle_f1_decision", "oracle_f1_quantile", "oracle_recall", "score_mean")
 
 
@@ -90,7 +95,8 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
             derive it from, oracle_accuracy and oracle_precision: π = 1 − accuracy − q + 2 q precision. All
             of one shape. If oracle_f1_decision is there (F1 at a method's own decision rule), it is judged in
             the place of oracle_f1; where the two differ, q belongs to another decision and neither
-            all_negative nor all_positive can hold.
+            all_negative nor all_positive can hold. Of many classes oracle_f1, oracle_auc, predicted_most,
+            largest_class and score_sd, as :func:`jaxpu.metrics.multiclass.oracle_metrics` records them.
         thresholds: The numbers that the rules compare with.
 
     Returns:
@@ -105,8 +111,12 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
     >>> float(assessment.numbers["prevalence"]), bool(assessment.flags[Verdict.THRESHOLD_SHIFT])
     (0.5, True)
     """
-    numbers = _numbers(metrics)
-    flags = _flags(numbers, thresholds)
+    if "predicted_most" in metrics:
+        numbers = _numbers_of_many(metrics)
+        flags = _flags_of_many(numbers, thresholds)
+    else:
+        numbers = _numbers(metrics)
+        flags = _flags(numbers, thresholds)
     low = ~flags[Verdict.HEALTHY] & (numbers["f1"] < thresholds.collapsed_f1)
     collapsed = np.any([low, *(flags[verdict] for verdict in _COLLAPSED)], axis=0)
     return Assessment(numbers, flags, np.asarray(collapsed))
@@ -175,13 +185,58 @@ def _flags(numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds) -> di
     return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
 
 
-def _numbers(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
-    _require(metrics)
-    names = [name for name in (*_NEEDED, *_FOR_PREVALENCE, *_OPTIONAL) if name in metrics]
-    columns = {name: np.asarray(metrics[name], dtype=np.float64) for name in names}
+def _flags_of_many(
+    numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds
+) -> dict[Verdict, Bool[np.ndarray, "..."]]:
+    auc, spread = numbers["auc"], numbers["score_sd"]
+    finite = np.isfinite(spread)
+    judged = finite & np.isfinite(auc)
+    one_class = judged & (1 - numbers["predicted_most"] <= t.one_class * (1 - numbers["largest_class"]))
+    good, inverted = judged & (auc >= t.good_auc), judged & (auc <= t.inverted_auc)
+    never = np.zeros_like(judged)
+    flags = {
+        Verdict.DIVERGED: ~finite,
+        Verdict.UNDEFINED: finite & ~judged,
+        Verdict.INVERTED: inverted,
+        Verdict.THRESHOLD_SHIFT: good & one_class,
+        Verdict.ALL_NEGATIVE: never,
+        Verdict.ALL_POSITIVE: never,
+        Verdict.CONSTANT: one_class & ~good & ~inverted,
+        Verdict.WEAK_RANKING: judged & ~good & ~inverted,
+        Verdict.HEALTHY: good & ~one_class,
+    }
+    return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
+
+
+def _columns(metrics: Metrics, names: Sequence[str]) -> dict[str, Float[np.ndarray, "..."]]:
+    """The named columns, those of them that are there.
+
+    Raises:
+        ValueError: their shapes differ.
+    """
+    columns = {name: np.asarray(metrics[name], dtype=np.float64) for name in names if name in metrics}
     shapes = {name: column.shape for name, column in columns.items()}
     if len(set(shapes.values())) > 1:
         raise ValueError(f"expected metrics of one shape, one entry an epoch; got {shapes}")
+    return columns
+
+
+def _numbers_of_many(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
+    _require(metrics, _NEEDED_OF_MANY, ", ".join(_NEEDED_OF_MANY))
+    columns = _columns(metrics, (*_NEEDED_OF_MANY, "score_mean"))
+    unknown = np.full_like(columns["oracle_f1"], np.nan)
+    return {name.removeprefix("oracle_"): column for name, column in columns.items()} | {
+        "f1_best": columns["oracle_f1"],
+        "predicted_positive": unknown,
+        "prevalence": unknown,
+        "f1_always_positive": unknown,
+    }
+
+
+def _numbers(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
+    needed = _NEEDED if "prevalence" in metrics else (*_NEEDED, *_FOR_PREVALENCE)
+    _require(metrics, needed, f"{', '.join(_NEEDED)}, and prevalence or {' and '.join(_FOR_PREVALENCE)}")
+    columns = _columns(metrics, (*_NEEDED, *_FOR_PREVALENCE, *_OPTIONAL))
     prevalence = columns["prevalence"] if "prevalence" in columns else _prevalence(columns)
     f1 = columns.pop("oracle_f1_decision", columns["oracle_f1"])
     here = f1 == columns["oracle_f1"]
@@ -193,13 +248,12 @@ def _numbers(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
     }
 
 
-def _require(metrics: Metrics) -> None:
-    needed = _NEEDED if "prevalence" in metrics else (*_NEEDED, *_FOR_PREVALENCE)
+def _require(metrics: Metrics, needed: Sequence[str], in_words: str) -> None:
     missing = [name for name in needed if name not in metrics]
     if missing:
         raise ValueError(
-            f"missing metrics {missing}; got {sorted(metrics)}. The verdicts need {', '.join(_NEEDED)}, and "
-            f"prevalence or {' and '.join(_FOR_PREVALENCE)}: recorded columns without their split's prefix, "
+            f"missing metrics {missing}; got {sorted(metrics)}. The verdicts need {in_words}: "
+            "recorded columns without their split's prefix, "
             "or what score_metrics(scores, labels) returns"
         )
 

@@ -21,9 +21,15 @@ class DataConfig:
 
     Attributes:
         name: a registered dataset (``jaxpu list``). options: its arguments, for the synthetic ones.
+        task: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known; what is said of
+            labelled positives and the prior below does not matter then.
         scenario: ``case_control``, ``single_set`` (labelled rows leave U) or ``single_set_overlap``.
         mechanism: which positives get labelled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
         c: label frequency; floor(c n_P) training positives are labelled.
+        imbalance: thin the training rows out until the largest class has so many times the rows of the smallest
+            (a long tail, Cui et al. 2019), the later the class the fewer; 1 leaves them as they are.
+        outside: another dataset with rows of the same shape, of which a thousand are looked at after every epoch: how
+            sure is the network of what it was never shown? Empty = none.
         test: share of all rows held out (ignored where the dataset has an official split).
         validation: nested shares of the training part held out; the first is the one that rules read.
         prior: the π that methods are told: ``unlabeled`` = share of positives in U, ``all`` = in P and U
@@ -32,6 +38,9 @@ class DataConfig:
 
     name: str = "spambase"
     options: dict[str, float | int | str] = Field(default_factory=dict)
+    task: Literal["pu", "multiclass"] = "pu"
+    imbalance: float = Field(default=1.0, ge=1)
+    outside: str = ""
     scenario: Literal["case_control", "single_set", "single_set_overlap"] = "case_control"
     mechanism: Literal["scar", "sar_lbe_a", "sar_lbe_b", "sar_pusb"] = "scar"
     c: float = Field(default=0.1, gt=0, le=1)
@@ -46,15 +55,20 @@ class ModelConfig:
     """The network.
 
     Attributes:
-        name: ``linear`` or ``mlp``.
-        hidden: widths of the hidden layers (``mlp``). dropout: rate after each of the first layers; rates
-            beyond the last layer are not used.
+        name: ``linear``, ``mlp``, ``cnn`` or ``resnet``; the last two want images, one grey value a pixel, (h, w), or
+            colours, (h, w, c); digits are 8 x 8.
+        hidden: widths of the hidden layers (``mlp``, and behind the convolutions of ``cnn``). dropout: rate after each
+            of the first of them; rates beyond the last layer are not used.
+        channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
+        blocks: residual blocks a stage (``resnet``): with three stages, 3 blocks are 20 layers.
         init: ``torch`` = U(±1/sqrt(fan_in)) for weights and biases, ``lecun`` = LeCun normal, zero biases.
     """
 
-    name: Literal["linear", "mlp"] = "mlp"
+    name: Literal["linear", "mlp", "cnn", "resnet"] = "mlp"
     hidden: tuple[PositiveInt, ...] = (512, 256, 128, 64)
     dropout: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.3, 0.3, 0.2)
+    channels: tuple[PositiveInt, ...] = Field(default=(16, 32), min_length=1)
+    blocks: PositiveInt = 3
     init: Literal["torch", "lecun"] = "torch"
 
 
@@ -175,6 +189,24 @@ class Experiment:
         if twice:
             raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
         return value
+
+    @model_validator(mode="after")
+    def _what_many_classes_allow(self) -> "Experiment":
+        if self.data.task == "pu":
+            return self
+        for rule in self.selection.rules:
+            if not RULES[rule.partition("@")[0]].any_task:
+                choices = [name for name, rule in RULES.items() if rule.any_task]
+                raise ValueError(
+                    f"selection rule {rule!r} wants positive and unlabelled rows; of many classes {choices}"
+                )
+        for name, method in map(named_method, self.methods):
+            if method.base != "pn" or method.mixup or method.batching != "mixed" or method.decision != "half":
+                raise ValueError(
+                    f"method {name!r} is one of positive and unlabelled data; of many classes "
+                    "'pn' with any surrogate, without penalty"
+                )
+        return self
 
     @model_validator(mode="after")
     def _rules_have_their_validation_set(self) -> "Experiment":

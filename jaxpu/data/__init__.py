@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxpu.data.dataset import Dataset, first_line
 from jaxpu.data.embedded import breast_cancer, digits, spambase
-from jaxpu.data.images import fashion_mnist, mnist
+from jaxpu.data.images import cifar10, fashion_mnist, mnist
 from jaxpu.data.synthetic import gaussians, mixture
 
 __all__ = ["DATASETS", "FETCHED", "Dataset", "describe", "load"]
@@ -25,10 +25,11 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "mixture": mixture,
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
+    "cifar10": cifar10,
 }
 """The datasets by name."""
 
-FETCHED = ("mnist", "fashion_mnist")
+FETCHED = ("mnist", "fashion_mnist", "cifar10")
 """Those of them that come from ``JAXPU_DATA_DIR`` or the network; see ``images``."""
 
 

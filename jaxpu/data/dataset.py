@@ -19,6 +19,7 @@ class Dataset(NamedTuple):
         standardize: Whether the features need zero mean and unit deviation before training.
         test_rows: Row numbers of the official test split, or ``None`` if there is none.
         posterior: The true P(y = 1 | x) of each row, or ``None`` if nobody knows it.
+        classes: The class 0 .. k - 1 of each row where there are more than two, or ``None``; y is a summary of it.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Dataset(NamedTuple):
     standardize: bool
     test_rows: Int[np.ndarray, " m"] | None = None
     posterior: Float[np.ndarray, " n"] | None = None
+    classes: Int8[np.ndarray, " n"] | None = None
 
 
 def first_line(docstring: str | None) -> str:

@@ -38,8 +38,11 @@ def spambase() -> Dataset:
     )
 
 
-def digits() -> Dataset:
+def digits(*, as_images: int = 0) -> Dataset:
     """Handwritten digits as 8 x 8 grey values in [0, 1]; positive = even digits (891 of 1797).
+
+    Args:
+        as_images: 1 gives x as images, (1797, 8, 8), for convolutions.
 
     Returns:
         x (1797, 64), the pixel counts 0..16 divided by 16; not to be standardised (some pixels are always 0).
@@ -54,12 +57,13 @@ def digits() -> Dataset:
     x, digit = load_digits(return_X_y=True)
     return Dataset(
         name="digits",
-        x=(x / 16).astype(np.float32),
+        x=(x / 16).astype(np.float32).reshape((-1, 8, 8) if as_images else (-1, 64)),
         y=(digit % 2 == 0).astype(np.int8),
         description=first_line(digits.__doc__),
         source="Alpaydin, Kaynak (1998), Optical Recognition of Handwritten Digits, UCI, doi:10.24432/C50P49",
         licence="CC BY 4.0",
         standardize=False,
+        classes=digit.astype(np.int8),
     )
 
 

@@ -1,12 +1,17 @@
-"""Image data that must be fetched first: from a folder of .npz files, or from OpenML by way of scikit-learn.
+"""Image data that must be fetched first: from a folder of .npz files, from OpenML, or by TensorFlow Datasets.
 
-``JAXPU_DATA_DIR`` names the folder; a file ``<name>.npz`` in it holds ``x_train`` (n, height, width) in 0..255,
-``y_train`` (n,), ``x_test`` and ``y_test``. Without it OpenML is asked, once: scikit-learn keeps a copy (in
-``~/scikit_learn_data``, or where ``SCIKIT_LEARN_DATA`` says).
+``JAXPU_DATA_DIR`` names the folder; a file ``<name>.npz`` in it holds ``x_train`` (n, height, width) or (n, height,
+width, 3) in 0..255, ``y_train`` (n,), ``x_test`` and ``y_test``. A file ``<name>_jpeg.npz`` has JPEG files in place of
+the pixels: those of training one after the other in ``jpeg_train``, bounded by ``offsets_train`` (n + 1,), and so for
+test. Without either, grey images are asked from OpenML, once: scikit-learn keeps a copy (in ``~/scikit_learn_data``,
+or where ``SCIKIT_LEARN_DATA`` says). Those in colour come from TensorFlow Datasets (``pip install "jaxpu[data]"``),
+which keeps its copy in ``~/tensorflow_datasets``.
 """
 
+import io
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,11 +26,11 @@ TRAINING_ROWS = 60_000
 
 
 class Images(NamedTuple):
-    """Grey images in 0..255 with their classes 0..9, the official split kept."""
+    """Images in 0..255, grey or in three colours, with their classes 0..9, the official split kept."""
 
-    x_train: UInt8[np.ndarray, "n height width"]
+    x_train: UInt8[np.ndarray, "n height width *colours"]
     y_train: Int8[np.ndarray, " n"]
-    x_test: UInt8[np.ndarray, "m height width"]
+    x_test: UInt8[np.ndarray, "m height width *colours"]
     y_test: Int8[np.ndarray, " m"]
 
 
@@ -64,6 +69,24 @@ def fashion_mnist(*, rows: int | None = None) -> Dataset:
     return _dataset("fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), rows, source, "MIT (Zalando SE)")
 
 
+def cifar10(*, rows: int | None = None) -> Dataset:
+    """Photographs as 32 x 32 values of three colours in [-1, 1]; positive = vehicles, the others are animals.
+
+    The positive classes are airplane, automobile, ship and truck (0, 1, 8, 9).
+
+    Args:
+        rows: use the first so many training images, and a sixth as many test images; None uses all 50,000.
+
+    Returns:
+        x (n, 32, 32, 3), not to be standardised further, with the official test split.
+
+    Raises:
+        ValueError: The images are neither in ``JAXPU_DATA_DIR`` nor to be had from TFDS, or there are fewer rows.
+    """
+    source = "Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images"
+    return _dataset("cifar10", cifar10.__doc__, (0, 1, 8, 9), rows, source, "none stated; free use with citation")
+
+
 def _dataset(
     name: str, doc: str | None, positive: Sequence[int], rows: int | None, source: str, licence: str
 ) -> Dataset:
@@ -79,6 +102,7 @@ def _dataset(
         licence=licence,
         standardize=False,
         test_rows=np.arange(len(images.x_train), len(x)),
+        classes=classes,
     )
 
 
@@ -102,22 +126,52 @@ def _first(images: Images, rows: int | None) -> Images:
 
 
 def read_images(name: str) -> Images:
-    """The images of one set, from ``JAXPU_DATA_DIR`` or OpenML.
+    """The images of one set, from ``JAXPU_DATA_DIR``, OpenML or TensorFlow Datasets.
 
     Raises:
         ValueError: as the module says, with what to do.
     """
     folder = os.environ.get("JAXPU_DATA_DIR")
     file = Path(folder or ".") / f"{name}.npz"
-    return _from_file(file) if folder and file.exists() else _from_openml(name, file)
+    for found in (file, file.with_stem(f"{name}_jpeg")) if folder else ():
+        if found.exists():
+            return _from_file(found)
+    return _from_openml(name, file) if name in OPENML else _from_tfds(name, file)
 
 
 def _from_file(file: Path) -> Images:
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-            x_train, y_train, x_test, y_test = (arrays[k] for k in Images._fields)
+            x_train, x_test = (_pixels(arrays, part) for part in ("train", "test"))
+            y_train, y_test = arrays["y_train"], arrays["y_test"]
     except Exception as error:  # zipfile, zlib and lzma raise kinds of their own for a damaged file
         raise ValueError(f"{file} cannot be read ({error}); replace it, or unset JAXPU_DATA_DIR") from None
+    return Images(x_train, y_train.astype(np.int8), x_test, y_test.astype(np.int8))
+
+
+def _pixels(arrays: Mapping[str, np.ndarray], part: str) -> UInt8[np.ndarray, "n height width *colours"]:
+    if f"x_{part}" in arrays:
+        return arrays[f"x_{part}"]
+    from PIL import Image  # comes with Matplotlib
+
+    data, ends = arrays[f"jpeg_{part}"].tobytes(), arrays[f"offsets_{part}"].tolist()
+    files = (io.BytesIO(data[start:end]) for start, end in itertools.pairwise(ends))
+    return np.stack([np.asarray(Image.open(file)) for file in files])
+
+
+def _from_tfds(name: str, file: Path) -> Images:
+    try:
+        import tensorflow_datasets as tfds  # pyright: ignore[reportMissingImports]  # an extra, slow to import
+
+        source = tfds.data_source(name)
+        read = {part: [(row["image"], row["label"]) for row in source[part]] for part in ("train", "test")}
+    except Exception as error:  # no package, no network: both raise many kinds
+        raise ValueError(
+            f"{name} is not at {file} and could not be had from TensorFlow Datasets ({error}): set JAXPU_DATA_DIR to a "
+            'folder that holds it, or pip install "jaxpu[data]" and try again with a network'
+        ) from None
+    arrays = (np.array(values) for part in read.values() for values in zip(*part, strict=True))
+    x_train, y_train, x_test, y_test = arrays
     return Images(x_train, y_train.astype(np.int8), x_test, y_test.astype(np.int8))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Integer, Shaped
+from jaxtyping import Bool, Int64, Integer, Shaped
 
 Key: TypeAlias = int | Sequence[int] | None
 """A source of randomness: one non-negative int or several, such as (seed, dataset number); None is refused."""
@@ -22,7 +22,7 @@ Rows: TypeAlias = Integer[np.ndarray, " _"]
 Entry = TypeVar("Entry", bound=Callable)
 
 # Each purpose has its own stream of random numbers. Results depend on these numbers: never change one.
-STREAMS = {"split": 0, "label": 1}
+STREAMS = {"split": 0, "label": 1, "thin": 2}
 
 
 def generator(key: Key, purpose: str) -> np.random.Generator:
@@ -57,6 +57,24 @@ def is_positive(labels: Unchecked) -> Bool[np.ndarray, " n"]:
     if not np.isin(labels, (0, 1)).all():
         raise ValueError(f"expected labels 0 and 1, got {np.unique(labels)[:5]}; recode them first")
     return labels == 1
+
+
+def class_numbers(labels: Unchecked) -> Int64[np.ndarray, " n"]:
+    """Check labels that may be of more than two classes and return them as class numbers.
+
+    Raises:
+        ValueError: If the labels are not of shape (n,) or hold something else than 0, 1, ..., k - 1.
+
+    Example:
+        >>> class_numbers(np.array([False, True])).tolist()
+        [0, 1]
+    """
+    if labels.ndim != 1:
+        raise ValueError(f"expected labels of shape (n,), got {labels.shape}; flatten them first")
+    numbers = labels.astype(np.int64)
+    if (numbers != labels).any() or (numbers < 0).any():
+        raise ValueError(f"expected labels 0, 1, ..., got {np.unique(labels)[:5]}; recode them first")
+    return numbers
 
 
 def ceil_of(fraction: float, n: int) -> int:

@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from jaxpu.data.labelling import MECHANISMS, label_positives, propensity_score
 from jaxpu.data.rows import Key, Labels, Rows, choose
-from jaxpu.data.splitting import Split, split, standardization
+from jaxpu.data.splitting import Split, long_tail, split, standardization
 
 __all__ = [
     "MECHANISMS",
@@ -22,6 +22,7 @@ __all__ = [
     "PUSample",
     "Split",
     "label_positives",
+    "long_tail",
     "propensity_score",
     "pu_sample",
     "split",

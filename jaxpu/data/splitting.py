@@ -1,6 +1,6 @@
-"""Train, validation and test rows, and the standardisation that the training rows imply.
+"""Train, validation and test rows, long tails, and the standardisation that the training rows imply.
 
-Both are pure functions of their arguments. The numbers of rows and of positives in each part depend on the
+All are pure functions of their arguments. The numbers of rows of each class in each part depend on the
 labels alone, not on the key, so that arrays have the same shapes for every seed.
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float32, Num
+from jaxtyping import Float32, Int64, Num
 
-from jaxpu.data.rows import Key, Rows, Unchecked, ceil_of, generator, is_positive
+from jaxpu.data.rows import Key, Rows, Unchecked, ceil_of, class_numbers, floor_of, generator
 
 
 class Split(NamedTuple):
@@ -41,11 +41,11 @@ def split(
     """Split rows into train, validation and test sets, each with the shares of the classes of the whole.
 
     Sizes are those of scikit-learn's ``train_test_split``: ⌈test · n⌉ test rows, then ⌈f · rest⌉ validation
-    rows for each fraction f of ``validation``. Positives are allotted by largest remainder, a tie going to
-    the positives. Validation sets of different sizes are nested.
+    rows for each fraction f of ``validation``. Classes are allotted by largest remainder, a tie going to the
+    later class, of two to the positives. Validation sets of different sizes are nested.
 
     Args:
-        labels: True labels (n,).
+        labels: True labels (n,): 0 and 1, or the classes 0 .. k - 1.
         key: Source of randomness.
         test: Fraction of all rows for the test set; 0 for none. Ignored if there are ``test_rows``.
         validation: Fractions of the rows that are not test rows, in any order; empty for no validation set.
@@ -55,31 +55,67 @@ def split(
         The split. What is in neither the test set nor the largest validation set is training rows.
 
     Raises:
-        ValueError: If labels are not 0/1 of shape (n,), a fraction is out of range, or no row is left over.
+        ValueError: If labels are no class numbers of shape (n,), a fraction is out of range, or no row is left over.
 
     Example:
         >>> parts = split(np.arange(100) < 40, 7, validation=(0.1, 0.25))
         >>> len(parts.train), len(parts.validation), len(parts.test), parts.validation_sizes
         (60, 20, 20, (8, 20))
     """
-    positive = is_positive(labels)
+    classes = class_numbers(labels)
     _check_fractions([test], "test", low_included=True)
     _check_fractions(validation, "validation", low_included=False)
-    rows = generator(key, "split").permutation(len(positive))
+    rows = generator(key, "split").permutation(len(classes))
     if test_rows is None:
-        test_set, rest = _take_stratified(rows, positive, ceil_of(test, len(rows)))
+        test_set, rest = _take_stratified(rows, classes, ceil_of(test, len(rows)))
     else:
         test_set, rest = _checked_test_rows(test_rows, len(rows)), rows[~np.isin(rows, test_rows)]
     sizes = tuple(ceil_of(fraction, len(rest)) for fraction in validation)
     nested = rest[:0]
     # Each size is allotted out of all the rest: a set does not depend on which others are asked for.
     for size in sorted(sizes):
-        chosen, _ = _take_stratified(rest, positive, size)
+        chosen, _ = _take_stratified(rest, classes, size)
         nested = np.concatenate([nested, chosen[~np.isin(chosen, nested)]])
     train = rest[~np.isin(rest, nested)]
     if len(train) == 0:
         raise ValueError(f"no training row is left of {len(rows)}; make test={test} or validation smaller")
     return Split(np.sort(train), nested, np.sort(test_set), sizes)
+
+
+def long_tail(labels: Unchecked, rows: Rows, key: Key, *, ratio: float) -> Rows:
+    """Thin rows out until the largest class has ``ratio`` times the rows of the smallest, by a geometric profile.
+
+    Class j of k keeps ⌊n ratio^(-j / (k - 1))⌋ rows, at least 1, n being the rows of the class that has fewest.
+
+    Args:
+        labels: True labels (n,) of all rows.
+        rows: Rows to thin out, those of the training part.
+        key: Source of randomness.
+        ratio: At least 1; 1 keeps n rows of every class.
+
+    Returns:
+        The rows kept, ascending. How many depends on the labels alone.
+
+    Raises:
+        ValueError: If labels are no class numbers, a class has no row among the rows, or the ratio is below 1.
+
+    Source: Cui et al., "Class-balanced loss based on effective number of samples", CVPR 2019.
+
+    Example:
+        >>> labels = np.repeat([0, 1, 2], 100)
+        >>> np.bincount(labels[long_tail(labels, np.arange(300), 0, ratio=100.0)]).tolist()
+        [100, 10, 1]
+    """
+    classes = class_numbers(labels)
+    counts = np.bincount(classes[rows], minlength=classes.max(initial=1) + 1)
+    if not ratio >= 1:
+        raise ValueError(f"expected a ratio of at least 1 between the largest and the smallest class, got {ratio}")
+    if not counts.all():
+        raise ValueError(f"class {int(counts.argmin())} has no row to keep; give each class at least one")
+    shares = float(ratio) ** (-np.arange(len(counts)) / (len(counts) - 1))
+    kept = np.array([max(floor_of(share, int(counts.min())), 1) for share in shares])
+    shuffled = generator(key, "thin").permutation(rows)
+    return np.sort(shuffled[_place_in_class(classes[shuffled]) < kept[classes[shuffled]]])
 
 
 def standardization(
@@ -113,14 +149,28 @@ def standardization(
     return part.mean(axis=0).astype(np.float32), sd.astype(np.float32)
 
 
-def _take_stratified(rows: Rows, positive: Bool[np.ndarray, " n"], size: int) -> tuple[Rows, Rows]:
+def _take_stratified(rows: Rows, classes: Int64[np.ndarray, " n"], size: int) -> tuple[Rows, Rows]:
     """Take the first rows of each class, ``size`` in all, allotted by largest remainder; keep the order."""
-    own = positive[rows]
-    n_positive = int(own.sum())
-    quota = (2 * size * n_positive + len(rows)) // max(2 * len(rows), 1)  # rounds half up, in integers
-    place_in_class = np.where(own, np.cumsum(own), np.cumsum(~own))
-    taken = place_in_class <= np.where(own, quota, size - quota)
+    own = classes[rows]
+    taken = _place_in_class(own) < _quotas(np.bincount(own, minlength=2), size)[own]
     return rows[taken], rows[~taken]
+
+
+def _quotas(counts: Int64[np.ndarray, " k"], size: int) -> Int64[np.ndarray, " k"]:
+    """``size`` rows shared out in proportion to the counts, in integers."""
+    whole, remainder = np.divmod(size * counts, max(counts.sum(), 1))
+    first = np.lexsort((-np.arange(len(counts)), -remainder))  # the largest remainder, then the latest class
+    whole[first[: size - whole.sum()]] += 1
+    return whole
+
+
+def _place_in_class(own: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+    """How many of the rows before each are of its class."""
+    order = np.argsort(own, kind="stable")
+    starts = np.cumsum(np.bincount(own, minlength=1)) - np.bincount(own, minlength=1)
+    place = np.empty(len(own), np.int64)
+    place[order] = np.arange(len(own)) - starts[own[order]]
+    return place
 
 
 def _check_fractions(fractions: Sequence[float], name: str, *, low_included: bool) -> None:

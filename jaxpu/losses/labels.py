@@ -7,10 +7,11 @@ classes also the probability of class 1, shape (n,).
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from jaxpu.losses.options import check_range
 from jaxpu.losses.rows import wide
+from jaxpu.margins import all_margins, one_hot, own_margin
 from jaxpu.types import ClassLabels, ClassLogits, ScalarLike
 
 ROUNDING = 0.01
@@ -94,20 +95,10 @@ def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c
         return jnp.stack([logits, -logits], axis=-1), jnp.stack([positive, 1 - positive], axis=-1)
     classes = logits.shape[1]
     if labels.ndim == 2 or jnp.issubdtype(labels.dtype, jnp.floating):
-        return _all_margins(logits), distribution(labels, classes).astype(logits.dtype)
+        return all_margins(logits), distribution(labels, classes).astype(logits.dtype)
     hit = one_hot(labels, classes)
     share = jnp.where(hit.any(axis=-1, keepdims=True), 1.0, jnp.nan)
-    return _margin(logits, hit), share.astype(logits.dtype)
-
-
-def one_hot(labels: ClassLabels, classes: int) -> Bool[Array, "n k"]:
-    """True at the label's class; nowhere if the label is no class.
-
-    Example:
-        >>> one_hot(jnp.array([1, -1]), 2).tolist()
-        [[False, True], [False, False]]
-    """
-    return labels[:, None] == jnp.arange(classes)[None, :]
+    return own_margin(logits, hit), share.astype(logits.dtype)
 
 
 def check_labels(labels: ClassLabels, classes: int) -> None:
@@ -158,20 +149,3 @@ def check_shapes(logits: ClassLogits, labels: ClassLabels) -> None:
 def _shares(labels: ClassLabels) -> Float[Array, "n *k"]:
     shares = wide(labels)
     return jnp.where(jnp.abs(shares - 0.5) <= 0.5 + ROUNDING, shares, jnp.nan)
-
-
-def _margin(logits: Float[Array, "n k"], hit: Bool[Array, "n k"]) -> Float[Array, "n 1"]:
-    """From differences to the largest of the others: a shift of all logits costs no digits."""
-    others = jnp.where(hit, -jnp.inf, logits)
-    largest = jax.lax.stop_gradient(others.max(axis=-1, keepdims=True))
-    own = jnp.where(hit, logits - largest, 0).sum(axis=-1, keepdims=True)
-    return own - jnp.log(jnp.exp(others - largest).sum(axis=-1, keepdims=True))
-
-
-def _all_margins(logits: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """Without k sums over k - 1 others: taking one off the sum loses digits for the largest p only."""
-    top = one_hot(jnp.argmax(logits, axis=-1), logits.shape[1])
-    shifted = logits - jax.lax.stop_gradient(logits.max(axis=-1, keepdims=True))
-    power = jnp.exp(shifted)
-    others = power.sum(axis=-1, keepdims=True) - power  # at least 1 but for the largest
-    return jnp.where(top, _margin(logits, top), shifted - jnp.log(jnp.where(top, 1, others)))

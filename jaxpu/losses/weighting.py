@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from jaxpu.losses.labels import check_labels, distribution, one_hot
+from jaxpu.losses.labels import check_labels, distribution
 from jaxpu.losses.options import check_range
 from jaxpu.losses.rows import counted_rows, without_padding
+from jaxpu.margins import one_hot
 from jaxpu.types import ClassLabels, Mask, ScalarLike, Weights
 
 ClassWeights: TypeAlias = Float[Array, " k"]

@@ -17,6 +17,7 @@ Conventions, the same everywhere:
 - float16 and bfloat16 are computed in float32, float64 in float64.
 """
 
+from jaxpu.metrics import multiclass
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
 from jaxpu.metrics.oracle import oracle_metrics
 from jaxpu.metrics.proxy import nn_risk, proxy_metrics, pu_accuracy, pu_auc, variational
@@ -52,6 +53,7 @@ __all__ = [
     "f1_quantile",
     "f1_rescue",
     "log_loss",
+    "multiclass",
     "nn_risk",
     "oracle_metrics",
     "precision",

@@ -25,6 +25,7 @@ RULE_NAMES = {
     "last": "last epoch",
     "val_f1": "validation F1",
     "val_f1_rescue": "validation F1 with legacy rescue",
+    "val_accuracy": "validation accuracy",
     "pu_accuracy": "PU accuracy",
     "pu_auc": "PU AUC",
     "nn_risk": "non-negative risk",
@@ -36,6 +37,7 @@ METRIC_NAMES = {
     "test_oracle_f1": "test F1 at p > 0.5",
     "test_oracle_auc": "test AUC",
     "test_predicted_positive": "share predicted positive",
+    "test_predicted_most": "share of the class predicted most",
     "train_loss": "training loss",
 }
 

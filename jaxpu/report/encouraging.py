@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from jaxpu.config import expand, parse
 from jaxpu.plots import gradients
 from jaxpu.report.parts import Part, claims_summary, finished, not_here, section, words_of, write_report
+from jaxpu.report.tables import mean
 from jaxpu.results import ResultsError
 from jaxpu.study.well_classified import Course, course
 
@@ -19,8 +20,18 @@ TEXTS = words_of("encouraging.yaml")
 PARTS = tuple(Part(**part) for part in TEXTS["parts"])
 """The parts of the report, in its order."""
 
-LOOKED_AT, SEEDS = "lr=0.001", 8
-"""The cells and the number of seeds that are trained once more, with probes."""
+LOOKED_AT_EXPERIMENT, LOOKED_AT, SEEDS = "encouraging_digits_classes", "lr=0.001", 8
+"""The experiment, the cells and the number of seeds that are trained once more, with probes."""
+
+METRICS = {
+    "accuracy": "accuracy",
+    "ece": "calibration error (ECE)",
+    "outside_auc": "AUC of the confidence, test images against those of MNIST",
+    "outside_confidence": "mean confidence in images of MNIST",
+}
+"""Metrics of the summary that are tabulated, where they are recorded."""
+
+LONG_TAIL_METRICS = {"balanced_accuracy": "balanced accuracy", "ece": "calibration error (ECE)"}
 
 NAMES = {"encouraging_75": "encouraging"}
 """Methods of the experiments whose loss has another name in ``gradients.COLOURS``."""
@@ -42,15 +53,15 @@ def write_encouraging(results: Path, configs: Path) -> Path:
     if not there:
         raise ResultsError(f"no experiment on losses in {results}; run scripts/reproduce.py encouraging")
     figures: dict[str, Callable[[], Figure]] = {"gradient_sizes": gradients.gradient_sizes}
-    spambase = results / PARTS[0].experiment / "config.yaml"
-    if spambase.exists():
-        figures["pull_over_training"] = lambda: gradients.pull_over_training(courses(spambase))
+    looked_at = results / LOOKED_AT_EXPERIMENT / "config.yaml"
+    if looked_at.exists():
+        figures["pull_over_training"] = lambda: gradients.pull_over_training(courses(looked_at))
     sections = [
         f"{TEXTS['intro']}\n\n{claims_summary(results, there)}",
-        *(_accuracies(results, part) for part in there),
+        *(_numbers(results, part) for part in there),
         TEXTS["slips"],
         TEXTS["mechanism"],
-        TEXTS["training"] if spambase.exists() else "",
+        TEXTS["training"] if looked_at.exists() else "",
         *(section(results, configs, part) for part in there),
         TEXTS["absent"],
         not_here(PARTS, there),
@@ -65,22 +76,21 @@ def courses(config: Path, seeds: int = SEEDS) -> dict[str, Course]:
     return {name: course(chosen[name], seeds) for name in gradients.COLOURS if name in chosen}
 
 
-def _accuracies(results: Path, part: Part) -> str:
-    """Accuracy and calibration of every method at every learning rate, at the last epoch."""
+def _numbers(results: Path, part: Part) -> str:
+    """A table for each of the metrics that a part is about: a row a method, a column a cell, at the last epoch."""
     summary = pl.read_csv(results / part.experiment / "summary.csv").filter(pl.col("selection") == "last")
-    cells = summary["cell"].unique(maintain_order=True).to_list()
-    rows = []
+    asked = LONG_TAIL_METRICS if part.experiment.endswith("long_tail") else METRICS
+    tables = [
+        _table(summary.filter(metric=metric), said) for metric, said in asked.items() if metric in summary["metric"]
+    ]
+    return "\n\n".join([f"**{part.heading}**, at the last epoch:", *tables])
+
+
+def _table(summary: pl.DataFrame, said: str) -> str:
+    cells = summary["cell"].fill_null("").unique(maintain_order=True).to_list()
+    found = {(row["method"], row["cell"] or ""): row for row in summary.iter_rows(named=True)}
+    head = f"| {said}, n = {summary['n'].max()} seeds | {' | '.join(cell or 'mean' for cell in cells)} |"
+    lines = [head, f"|---|{'---:|' * len(cells)}"]
     for method in summary["method"].unique(maintain_order=True):
-        numbers = []
-        for metric in ("accuracy", "ece"):
-            for cell in cells:
-                found = summary.filter(method=method, metric=metric, cell=cell).row(0, named=True)
-                interval = f" [{found['ci_low']:.3f}, {found['ci_high']:.3f}]" if metric == "accuracy" else ""
-                numbers.append(f"{found['mean']:.3f}{interval}")
-        rows.append(f"| `{method}` | {' | '.join(numbers)} |")
-    columns = [f"{metric}, {cell}" for metric in ("accuracy", "ECE") for cell in cells]
-    heads = f"| loss | {' | '.join(columns)} |\n|---|{'---:|' * len(columns)}"
-    n = summary["n"].max()
-    return f"**{part.heading}**, mean of {n} seeds at the last epoch, with its 95 % interval:\n\n{heads}\n" + "\n".join(
-        rows
-    )
+        lines.append(f"| `{method}` | {' | '.join(mean(found[method, cell]) for cell in cells)} |")
+    return "\n".join(lines)

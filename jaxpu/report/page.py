@@ -23,7 +23,7 @@ from jaxpu.report.claims import (
     rule_lines,
 )
 from jaxpu.report.pictures import Picture, pictures
-from jaxpu.report.tables import HEADS, NO_TABLE, NOTE, Line, report_rules, sections
+from jaxpu.report.tables import NO_TABLE, Line, heads, note, report_rules, sections
 
 SVG_LIMIT = 400_000
 """Bytes; a figure with more marks than that is embedded as PNG."""
@@ -165,10 +165,11 @@ def _results(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str,
     bodies = [_body(heading, lines) for heading, lines in found]
     most = max(len(lines) for _, lines in found)
     open_bodies = 2 if most <= LONG_TABLE else 0
-    first = _table(bodies[:open_bodies]) if open_bodies else ""
+    column_heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in heads(summary))
+    first = _table(column_heads, bodies[:open_bodies]) if open_bodies else ""
     name = "The same for other selection rules" if open_bodies else f"The table, {most} rows a selection rule"
-    rest = fold(name, _table(bodies[open_bodies:])) if bodies[open_bodies:] else ""
-    return f'<p class="quiet">{escape(NOTE)}</p>\n{first}{rest}'
+    rest = fold(name, _table(column_heads, bodies[open_bodies:])) if bodies[open_bodies:] else ""
+    return f'<p class="quiet">{escape(note(summary))}</p>\n{first}{rest}'
 
 
 def _body(heading: str, lines: Sequence[Line]) -> str:
@@ -178,8 +179,7 @@ def _body(heading: str, lines: Sequence[Line]) -> str:
     return f"<tbody>\n{head}{''.join(map(_row, lines[:MOST_ROWS]))}{tail}</tbody>\n"
 
 
-def _table(bodies: Sequence[str]) -> str:
-    heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in HEADS)
+def _table(heads: str, bodies: Sequence[str]) -> str:
     inner = f"<thead><tr>{heads}</tr></thead>\n{''.join(bodies)}"
     return f'<div class="scroll"><table class="results">\n{inner}</table></div>\n'
 
@@ -187,7 +187,7 @@ def _table(bodies: Sequence[str]) -> str:
 def _row(line: Line) -> str:
     look = ' class="low"' if line.any_below else ""
     return (
-        f'<tr><th scope="row">{escape(line.label)}</th><td>{escape(line.median)}</td>'
+        f'<tr><th scope="row">{escape(line.label)}</th><td>{escape(line.first)}</td>'
         f"<td>{escape(line.mean)}</td><td{look}>{escape(line.below)}</td><td>{escape(line.auc)}</td>"
         f"<td>{pill(line.verdict)}</td></tr>\n"
     )

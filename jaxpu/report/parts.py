@@ -15,7 +15,7 @@ from jaxpu.plots import render
 from jaxpu.report.claims import claim_lines, claims_table
 from jaxpu.report.markdown import markdown_page
 from jaxpu.report.tables import plain
-from jaxpu.results import atomic_write, write_text
+from jaxpu.results import atomic_write, took, write_text
 
 
 class Part(NamedTuple):
@@ -80,12 +80,11 @@ def section(results: Path, configs: Path, part: Part) -> str:
 
 def repeat(provenance: dict[str, Any]) -> str:
     """The command that repeats an experiment, and where its numbers are from."""
-    minutes = (provenance["compile_seconds"] + provenance["run_seconds"]) / 60
     commit = (provenance["commit"] or "unknown")[:9] + (", with uncommitted changes" if provenance["dirty"] else "")
     precision = f" in {provenance['precision']}" if "precision" in provenance else ""
     return (
         f"Repeat: `{provenance['command']}`; {provenance['runs']} runs, {provenance['seeds']} seeds a cell, "
-        f"{minutes:.0f} min on {provenance['device']}{precision}, commit `{commit}`."
+        f"{took(provenance)} on {provenance['device']}{precision}, commit `{commit}`."
     )
 
 

@@ -93,7 +93,7 @@ def _over_training(runs: pl.DataFrame, selected: pl.DataFrame, rules: Sequence[s
         f1: "Red lines are the runs that a rule shown selects at F1 below 0.1: do they stay down or recover?",
         "test_oracle_auc": "AUC judges the ranking without a threshold. Where it is high and F1 low, the "
         "threshold is at fault, not the ranking.",
-        "test_predicted_positive": "A collapse to one class shows as a line at 0 or at 1.",
+        **_one_class(runs),
     }
 
     def draw(metric: str) -> Figure:
@@ -110,6 +110,13 @@ def _over_training(runs: pl.DataFrame, selected: pl.DataFrame, rules: Sequence[s
         )
         for name, (metric, text) in zip(("f1", "auc", "positive"), metrics.items(), strict=True)
     ]
+
+
+def _one_class(runs: pl.DataFrame) -> dict[str, str]:
+    """The column that shows a collapse to one class, and how it shows."""
+    if "test_predicted_most" in runs.columns:
+        return {"test_predicted_most": "A collapse to one class shows as a line at 1."}
+    return {"test_predicted_positive": "A collapse to one class shows as a line at 0 or at 1."}
 
 
 def _picture(name: str, draw: Callable[[], Figure], kind: str, caption: Callable[[], str]) -> Picture:

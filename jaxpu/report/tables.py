@@ -15,6 +15,7 @@ from jaxpu.report.words import verdict_name
 from jaxpu.selection import RULES
 
 HEADS = ("method", "median F1", "mean F1 [95 % interval]", "F1 < 0.1 [95 % interval]", "AUC", "verdict")
+HEADS_OF_MANY = ("method", "accuracy", *HEADS[2:])
 NO_TABLE = "Nothing was recorded yet, so there is no table."
 METRICS = ("f1", "f1_below_0.1", "auc")
 NOTE = (
@@ -24,11 +25,26 @@ NOTE = (
 )
 
 
+NOTE_OF_MANY = f"{NOTE} There are many classes: F1 and AUC are means over them, accuracy and AUC means over seeds."
+
+
+def many_classes(summary: pl.DataFrame) -> bool:
+    """Whether the runs of a summary have more than two classes.
+
+    >>> many_classes(pl.DataFrame({"metric": ["f1", "predicted_most"]})), many_classes(pl.DataFrame())
+    (True, False)
+    """
+    return "metric" in summary.columns and "predicted_most" in summary["metric"]
+
+
 class Line(NamedTuple):
-    """One row of the table, ready to print; ``n`` is the number of seeds behind it."""
+    """One row of the table, ready to print; ``n`` is the number of seeds behind it.
+
+    ``first`` is the median F1, or of many classes the mean accuracy.
+    """
 
     label: str
-    median: str
+    first: str
     mean: str
     below: str
     auc: str
@@ -41,12 +57,23 @@ class Line(NamedTuple):
         return not self.below.startswith(("0/", "–"))
 
 
+def heads(summary: pl.DataFrame) -> tuple[str, ...]:
+    """The heads of the columns."""
+    return HEADS_OF_MANY if many_classes(summary) else HEADS
+
+
+def note(summary: pl.DataFrame) -> str:
+    """What the numbers are."""
+    return NOTE_OF_MANY if many_classes(summary) else NOTE
+
+
 def table_lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str) -> list[Line]:
     """The rows of the table under one selection rule, in the order of the summary.
 
     Args:
         summary: dataset, method, cell, selection, metric, n, mean, median, ci_low, ci_high, with the metrics
-            "f1", "f1_below_0.1" (its mean is the share of runs) and "auc"; missing ones are "–".
+            "f1", "f1_below_0.1" (its mean is the share of runs) and "auc"; of many classes also "accuracy" and
+            "predicted_most". Missing ones are "–".
         verdicts: dataset, method, cell, selection, verdict, n, rate; may be empty.
         rule: the selection rule.
 
@@ -56,14 +83,15 @@ def table_lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str) -> lis
     data = labelled(summary, "selection", "metric", "n", "mean", "median", "ci_low", "ci_high")
     data = data.filter(pl.col("selection") == rule)
     rows = {(row["label"], row["metric"]): row for row in data.iter_rows(named=True)}
-    words = _words(verdicts, rule)
+    words, many = _words(verdicts, rule), many_classes(summary)
     lines = []
     for label in data["label"].unique(maintain_order=True):
         f1, below, auc = (rows.get((label, name)) for name in METRICS)
         n = max((row["n"] for row in (f1, below, auc) if row), default=0)
-        median = number(f1["median"]) if f1 else "–"
+        leading = rows.get((label, "accuracy")) if many else f1
+        first = number(leading["mean" if many else "median"]) if leading else "–"
         mean_auc = number(auc["mean"]) if auc else "–"
-        lines.append(Line(label, median, mean(f1), share(below), mean_auc, words.get(label, "–"), n))
+        lines.append(Line(label, first, mean(f1), share(below), mean_auc, words.get(label, "–"), n))
     return lines
 
 
@@ -168,8 +196,8 @@ def table_markdown(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mappin
     for heading, lines in sections(summary, verdicts, config):
         rows = [f"| `{_code(line.label)}` | " + " | ".join(map(plain, line[1:6])) + " |" for line in lines]
         ruler = "|---|---:|---:|---:|---:|---|"
-        blocks += [f"## {plain(heading)}", "\n".join([f"| {' | '.join(HEADS)} |", ruler, *rows])]
-    blocks.append(NOTE if len(blocks) > 1 else NO_TABLE)
+        blocks += [f"## {plain(heading)}", "\n".join([f"| {' | '.join(heads(summary))} |", ruler, *rows])]
+    blocks.append(note(summary) if len(blocks) > 1 else NO_TABLE)
     return "\n\n".join(blocks) + "\n"
 
 
@@ -185,14 +213,14 @@ def table_rich(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[st
             padding=(0, 1, 0, 0),
             pad_edge=False,
         )
-        for head in HEADS:
+        for head in heads(summary):
             words = head in ("method", "verdict")  # fold where the terminal is narrow; numbers stay whole
             name = head.replace(" interval", "").replace("median ", "median\n")
             table.add_column(name, no_wrap=not words, overflow="fold", justify="left" if words else "right")
         for line in lines:
             look = "" if line.verdict in ("healthy", "–") else "bold"
             below = Text(line.below, style="bold" if line.any_below else "")
-            cells = (Text(line.label), line.median, Text(line.mean), below, line.auc)
+            cells = (Text(line.label), line.first, Text(line.mean), below, line.auc)
             table.add_row(*cells, Text(line.verdict, style=look))
         grid.add_row(table)
         grid.add_row("")

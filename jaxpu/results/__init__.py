@@ -34,7 +34,7 @@ from jaxpu.results.inventory import (
     take_inventory,
     take_parts,
 )
-from jaxpu.results.provenance import commit, read_provenance, versions, write_provenance
+from jaxpu.results.provenance import commit, read_provenance, took, versions, write_provenance
 
 __all__ = [
     "IDENTITY",
@@ -56,6 +56,7 @@ __all__ = [
     "remove_results",
     "take_inventory",
     "take_parts",
+    "took",
     "versions",
     "write_frame",
     "write_parameters",

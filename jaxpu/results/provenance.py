@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,16 @@ def commit() -> dict[str, Any]:
 def write_provenance(folder: Path, provenance: dict[str, Any]) -> None:
     """Write provenance.json atomically."""
     write_text(folder / "provenance.json", json.dumps(provenance, indent=2, ensure_ascii=False) + "\n")
+
+
+def took(provenance: Mapping[str, Any]) -> str:
+    """How long compiling and running took, for people.
+
+    >>> took({"compile_seconds": 8.0, "run_seconds": 31.4}), took({"compile_seconds": 20.0, "run_seconds": 700.0})
+    ('39 s', '12 min')
+    """
+    seconds = provenance["compile_seconds"] + provenance["run_seconds"]
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def read_provenance(folder: Path) -> dict[str, Any] | None:

@@ -1,7 +1,8 @@
 """Who pulls, over training: shares of the gradient by how well an example is classified, and the margins.
 
-The loss of a row is a margin loss ℓ(m) of m = ±z, its pull s = -dℓ/dm, the size of its gradient with respect to the
-logit. Seed 002 holds that the cross-entropy leaves too little of it to well-classified examples.
+The loss of a row is a margin loss ℓ(m) of m = ±z, or of the log odds of its class among many; its pull is s = -dℓ/dm,
+the size of its gradient with respect to the logit. Seed 002 holds that the cross-entropy leaves too little of it to
+well-classified examples.
 """
 
 import dataclasses
@@ -16,6 +17,7 @@ from jaxtyping import Float
 
 from jaxpu import objective, sweep, train
 from jaxpu.config import Cell
+from jaxpu.margins import one_hot, own_margin
 from jaxpu.train import ProbeInput
 
 BINS = 10
@@ -61,7 +63,9 @@ def _train(key: Array, data: train.Data, static: train.Config, hyper: objective.
 
 def _margins(seen: ProbeInput) -> Array:
     z = seen.apply(seen.params, seen.x_train)
-    return jnp.where(seen.y_train > 0, z, -z)
+    if z.ndim == 1:
+        return jnp.where(seen.y_train > 0, z, -z)
+    return own_margin(z, one_hot(seen.y_train, z.shape[1]))[:, 0]
 
 
 def _shares(seen: ProbeInput, *, pulled: bool) -> Array:

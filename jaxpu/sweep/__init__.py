@@ -19,7 +19,7 @@ from jaxpu import config, results
 from jaxpu.config import Experiment
 from jaxpu.sweep.placement import Placement, Program, Slots, resolve
 from jaxpu.sweep.pool import Pool
-from jaxpu.sweep.prepare import Group, RunSpec, dataset, groups_of, inputs, prepare, runs_of, static_part, traced_part
+from jaxpu.sweep.prepare import Group, RunSpec, arrays, groups_of, inputs, prepare, runs_of, static_part, traced_part
 
 __all__ = [
     "Group",
@@ -144,7 +144,7 @@ class _Sweep:
     def _place(self, group: Group) -> Placement:
         rows = group.rows(group.runs[0])
         count = sum(len(r) for r in (rows.train, rows.val, rows.test))
-        shape = dataset(group.dataset, group.options).x.shape[1:]
+        shape = arrays(group.origin).x.shape[1:]
         return resolve(self.experiment.placement, group.config, shape, count, len(group.runs))
 
     def _run_pool(self, pool: Pool, waiting: deque[RunSpec]) -> None:

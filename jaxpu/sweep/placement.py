@@ -91,7 +91,7 @@ def _fitting(static: train.Config, shape: tuple[int, ...], rows: int, mesh: Mesh
     """How many runs fit at once into half of a device's free memory (4 GiB where the device does not say)."""
     stats = mesh.devices.flat[0].memory_stats() or {}
     free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
-    init = models.build(static.model, shape).init
+    init = models.build(static.model, shape, static.outputs).init
     params = jax.eval_shape(init, jax.eval_shape(lambda: jax.random.key(0)), 0.5)
     numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
     widths = [leaf.shape[-1] for leaf in jax.tree.leaves(params)]

@@ -21,7 +21,7 @@ from jaxpu.config import PlacementConfig, digest
 from jaxpu.objective import Hyper
 from jaxpu.sweep import checkpoint
 from jaxpu.sweep.placement import Placement, Program, Slots
-from jaxpu.sweep.prepare import Group, Rows, RunSpec, dataset, prepare, traced_part
+from jaxpu.sweep.prepare import Group, Rows, RunSpec, arrays, prepare, traced_part
 
 
 @dataclasses.dataclass
@@ -47,9 +47,9 @@ class Pool:
         self.group, self.folder = group, folder
         self.program = Program(placement, group.config, min(asked.segment, group.config.epochs))
         self._checkpoint_seconds = asked.checkpoint_seconds
-        source = dataset(group.dataset, group.options)
-        self._x = jax.device_put(jnp.asarray(source.x), self.program.everywhere)
-        self._y = jax.device_put(jnp.asarray(source.y, jnp.int32), self.program.everywhere)
+        shared = arrays(group.origin)
+        self._x = jax.device_put(jnp.asarray(shared.x), self.program.everywhere)
+        self._y = jax.device_put(jnp.asarray(shared.y, jnp.int32), self.program.everywhere)
         self.slots = [Slot() for _ in range(placement.slots)]
         self._example = group.runs[0]
         rows, hyper = self._inputs(self._example)

@@ -8,33 +8,31 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxpu import metrics, models
+from jaxpu.metrics import multiclass
 from jaxpu.objective import Hyper
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
+
+Sets = dict[str, tuple[Array, Array, Array]]
+"""Column prefix -> (logits, labels, mask) of a set of rows."""
 
 
 def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -> History:
     """Everything recorded after an epoch, computed on the device in one forward pass over all sets."""
-    n, v = data.train.shape[0], data.val.shape[0]
-    apply = models.build(config.model, data.x.shape[1:]).apply
-    rows = jnp.concatenate([data.train, data.val, data.test])
-    logits = _in_blocks(lambda rows: apply(params, features(data, rows)), rows) - hyper.decision_offset
-    z_train, z_val, z_test = jnp.split(logits, [n, n + v])
-    y = data.y.astype(jnp.float32)
-    judged = {"test": (z_test, y[data.test], jnp.ones(len(data.test)))}
-    proxied = {"train": (z_train, data.labeled, data.counts)}
-    val_places = jnp.arange(len(data.val_pu))
+    apply = models.build(config.model, data.x.shape[1:], config.outputs).apply
+    parts = (data.train, data.val, data.test, data.outside)
+    logits = _in_blocks(lambda rows: apply(params, features(data, rows)), jnp.concatenate(parts))
+    ends = [sum(map(len, parts[:i])) for i in (1, 2, 3)]
+    z_train, z_val, z_test, z_outside = jnp.split(logits - hyper.decision_offset, ends)
+    judged: Sets = {"test": (z_test, data.y[data.test], jnp.ones(len(data.test)))}
     for prefix, size in config.val_sizes:
-        judged[prefix] = z_val, y[data.val], (jnp.arange(v) < size).astype(jnp.float32)
-        inside = (val_places < data.n_val_pu) & (data.val_pu < size)
-        val_labeled = (val_places < data.n_val_labeled).astype(jnp.float32)
-        proxied[prefix] = z_val[data.val_pu], val_labeled, inside.astype(jnp.float32)
-    history = _train_scores(z_train, data.labeled, y[data.train], data.counts)
-    history |= _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
-    log_p_max = jnp.where(data.counts > 0, jax.nn.log_sigmoid(z_train), -jnp.inf).max()
-    history |= _of_sets(functools.partial(_judged, log_p_max=log_p_max, hyper=hyper), judged)
+        judged[prefix] = z_val, data.y[data.val], (jnp.arange(len(data.val)) < size).astype(jnp.float32)
+    columns = _two_classes if config.outputs == 1 else _many_classes
+    history = columns(z_train, z_val, judged, data, config, hyper)
+    if len(data.outside):
+        history |= _outside(z_test, z_outside)
     if config.probes:
-        train_set = (features(data, data.train), data.labeled, data.counts, y[data.train])
-        seen = ProbeInput(params, apply, *train_set, features(data, data.test), y[data.test], hyper)
+        train_set = (features(data, data.train), data.labeled, data.counts, data.y[data.train])
+        seen = ProbeInput(params, apply, *train_set, features(data, data.test), data.y[data.test], hyper)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 
@@ -44,29 +42,46 @@ def _in_blocks(function: Callable[[Array], Array], rows: Array, most: int = 512)
     blocks = -(-len(rows) // most)
     size = -(-len(rows) // blocks)
     padded = jnp.pad(rows, (0, blocks * size - len(rows)))
-    return lax.map(function, padded.reshape(blocks, size)).reshape(-1)[: len(rows)]
+    found = lax.map(function, padded.reshape(blocks, size))
+    return found.reshape(-1, *found.shape[2:])[: len(rows)]
 
 
-def _of_sets(
-    metrics_of: Callable[[Array, Array, Array], History], sets: dict[str, tuple[Array, Array, Array]]
-) -> History:
-    """Apply one function to several (logits, labels, mask) sets as one vmap over padded rows.
+def _of_sets(metrics_of: Callable[[Array, Array, Array], History], sets: Sets) -> History:
+    """Apply one function to several sets as one vmap over padded rows.
 
     One program for all sets instead of one a set: sorting and ranking are what takes long to compile.
     """
     longest = max(len(z) for z, *_ in sets.values())
-    padded = [[jnp.pad(a, (0, longest - len(a))) for a in arrays] for arrays in sets.values()]
+    padded = [[_padded(array, longest) for array in arrays] for arrays in sets.values()]
     columns = jax.vmap(metrics_of)(*map(jnp.stack, zip(*padded, strict=True)))
     return {f"{prefix}_{name}": values[i] for i, prefix in enumerate(sets) for name, values in columns.items()}
+
+
+def _padded(array: Array, length: int) -> Array:
+    return jnp.pad(array, [(0, length - len(array)), *[(0, 0)] * (array.ndim - 1)])
+
+
+def _two_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config: Config, hyper: Hyper) -> History:
+    """Metrics with true labels, and what P and U tell without."""
+    places = jnp.arange(len(data.val_pu))
+    labeled = (places < data.n_val_labeled).astype(jnp.float32)
+    proxied: Sets = {"train": (z_train, data.labeled, data.counts)}
+    for prefix, size in config.val_sizes:
+        inside = (places < data.n_val_pu) & (data.val_pu < size)
+        proxied[prefix] = z_val[data.val_pu], labeled, inside.astype(jnp.float32)
+    history = _train_scores(z_train, data) | _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
+    log_p_max = jnp.where(data.counts > 0, jax.nn.log_sigmoid(z_train), -jnp.inf).max()
+    return history | _of_sets(functools.partial(_judged, log_p_max=log_p_max, hyper=hyper), judged)
 
 
 def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> History:
     return metrics.proxy_metrics(logits, labeled, prior=hyper.prior, mask=mask)
 
 
-def _train_scores(logits: Array, labeled: Array, labels: Array, counts: Array) -> History:
-    p = counts * jax.nn.sigmoid(logits)
-    unlabeled = counts * (1 - labeled)
+def _train_scores(logits: Array, data: Data) -> History:
+    labeled, labels = data.labeled, data.y[data.train].astype(jnp.float32)
+    p = data.counts * jax.nn.sigmoid(logits)
+    unlabeled = data.counts * (1 - labeled)
     sets = {"labeled": labeled, "positive": unlabeled * labels, "negative": unlabeled * (1 - labels)}
     means = {f"train_p_{name}": (p * rows).sum() / rows.sum() for name, rows in sets.items()}
     return means | {"train_p_max": p.max()}
@@ -77,3 +92,19 @@ def _judged(logits: Array, labels: Array, mask: Array, *, log_p_max: Array, hype
     columns = metrics.oracle_metrics(logits, labels, prior=hyper.prior, log_p_max=log_p_max, mask=mask)
     choices = jnp.stack([columns[f"oracle_f1{end}"] for end in ("", "_quantile", "_max_shift")])
     return columns | {"oracle_f1_decision": choices[hyper.decision]}
+
+
+def _many_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config: Config, hyper: Hyper) -> History:
+    """Metrics with true labels; the decision is the class of the largest logit."""
+    y, mask = data.y[data.train], data.counts
+    history = {f"train_{f.__name__}": f(z_train, y, mask=mask) for f in (multiclass.accuracy, multiclass.log_loss)}
+    history |= _of_sets(lambda z, labels, mask: multiclass.oracle_metrics(z, labels, mask=mask), judged)
+    return history | {f"{prefix}_oracle_f1_decision": history[f"{prefix}_oracle_f1"] for prefix in judged}
+
+
+def _outside(z_test: Array, z_outside: Array) -> History:
+    """How sure the network is of rows from elsewhere, and whether less so than of test rows."""
+    sure = multiclass.confidence_logit(jnp.concatenate([z_test, z_outside]))
+    own = jnp.arange(len(sure)) < len(z_test)
+    outside = jax.nn.sigmoid(jnp.where(own, -jnp.inf, sure)).sum() / len(z_outside)
+    return {"test_outside_auc": metrics.auc(sure, own), "test_outside_confidence": outside}

@@ -21,12 +21,14 @@ class Data(NamedTuple):
     """The arrays of one run. ``x`` and ``y`` are shared by all runs, the rest are row numbers into them.
 
     Attributes:
-        x: all features. y: all true labels, 1 = positive; training reads them only for ``pn`` and for metrics.
+        x: all features. y: all true labels, 1 = positive, or class numbers; training reads them only for ``pn`` and for
+            metrics.
         train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
         val, test: rows of the held-out sets. val_pu: positions within ``val`` of its P, then its U, then padding.
         mean, sd: standardisation, from the training rows alone.
         n_labeled, n_train: how many of ``train`` are labelled positives, and how many are no padding.
         n_val_labeled, n_val_pu: the same of ``val_pu``.
+        outside: rows that come from elsewhere and have no label; there may be none.
     """
 
     x: Float[Array, "rows ..."]
@@ -41,6 +43,7 @@ class Data(NamedTuple):
     n_train: Int[Array, ""]
     n_val_labeled: Int[Array, ""]
     n_val_pu: Int[Array, ""]
+    outside: Int[Array, " o"]
 
     @property
     def labeled(self) -> Float[Array, " n"]:
@@ -58,7 +61,8 @@ class Config:
     """The static part of a run: choices and sizes that shape the compiled program.
 
     Attributes:
-        model: the network. epochs, batch_size: as they say.
+        model: the network. outputs: its logits a row, 1, or one a class where there are many.
+        epochs, batch_size: as they say.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
         mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
@@ -83,6 +87,7 @@ class Config:
     keep_best: str | None = None
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
+    outputs: int = 1
 
 
 class ProbeInput(NamedTuple):

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from jaxpu import mixup, models
 from jaxpu.data import plan
-from jaxpu.objective import Hyper
+from jaxpu.objective import Hyper, log_ends
 from jaxpu.selection import RULES, watched_column
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
@@ -22,7 +22,7 @@ INIT, SHUFFLE, LAMBDA, STEPS = range(4)
 
 
 class State(NamedTuple):
-    """What the next epoch needs. ``best``, ``best_epoch``: one entry a watched rule; epochs count from 0."""
+    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0."""
 
     params: models.Params
     opt_state: optax.OptState
@@ -69,9 +69,9 @@ def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
 
 def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
-    model = models.build(config.model, data.x.shape[1:])
+    model = models.build(config.model, data.x.shape[1:], config.outputs)
     params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
-    watched = len(_watched(config))
+    watched = max(len(_watched(config)), 1)  # empty arrays can neither be mapped in chunks nor sharded
     return State(
         params=params,
         opt_state=optimizer(hyper).init(params),
@@ -109,6 +109,7 @@ def finished(state: State, config: Config) -> Array:
 def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
+    hyper = hyper._replace(log_end=log_ends(hyper, config.epochs)[state.epoch])
     anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)

@@ -46,8 +46,7 @@ def update(
     x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
-    labels = data.y[data.train[places]].astype(jnp.float32)
-    batch = _Batch(x, labeled, labels, mask.astype(jnp.float32), lam, anchor)
+    batch = _Batch(x, labeled, data.y[data.train[places]], mask.astype(jnp.float32), lam, anchor)
     loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
     grads, terms = jax.grad(loss, has_aux=True)(params)
     updates, new_state = optimizer(hyper).update(grads, opt_state, params)
@@ -77,7 +76,7 @@ class StepKeys(NamedTuple):
 def _loss(
     keys: StepKeys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
 ) -> tuple[Scalar, objective.Terms]:
-    apply = models.build(config.model, batch.x.shape[1:]).apply
+    apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
     logits = apply(params, batch.x, keys.dropout)
     base, clipped = objective.base_risk(hyper, logits, batch.labeled, batch.labels, batch.mask)
     if not config.mixup:
