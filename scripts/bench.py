@@ -41,7 +41,7 @@ from jax import numpy as jnp
 from jaxpu import config, results, sweep
 from jaxpu.sweep import placement
 from jaxpu.sweep.pool import Pool
-from jaxpu.sweep.prepare import dataset
+from jaxpu.sweep.rows import dataset
 
 RATE, ALPHA, LR, L2, BATCH = 0.2, 0.3, 3e-4, 1e-4, 256
 

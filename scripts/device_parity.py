@@ -14,7 +14,7 @@ import numpy as np
 from jax import numpy as jnp
 
 from jaxpu import config, sweep, train
-from jaxpu.sweep.prepare import Rows, dataset
+from jaxpu.sweep.rows import Rows, dataset
 
 jax.config.update("jax_default_matmul_precision", "highest")
 RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "test_score_mean", "train_p_labeled")

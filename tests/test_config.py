@@ -25,7 +25,7 @@ from jaxpu.config import (
 )
 from jaxpu.config.schema import as_dict
 from jaxpu.methods import METHODS, Method
-from jaxpu.sweep.prepare import FORMAT
+from jaxpu.sweep.runs import FORMAT
 
 
 def test_yaml_reads_1e_4_as_a_string_and_we_as_a_number(tmp_path):
@@ -139,7 +139,7 @@ def test_a_digest_changes_with_every_number_and_with_nothing_else():
 
 
 def test_defaults_are_those_that_recorded_runs_were_made_with():
-    """Identities leave defaults out: whoever changes one here raises ``sweep.prepare.FORMAT``, a new one is added."""
+    """Identities leave defaults out: whoever changes one here raises ``sweep.runs.FORMAT``, a new one is added."""
     recorded = {
         DataConfig: {
             "name": "spambase",

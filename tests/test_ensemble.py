@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.sharding import AxisType, PartitionSpec
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
@@ -280,6 +281,24 @@ def test_a_sweep_never_raises_the_loss(seed, ridge):
     with jax.enable_x64(True):
         before, after = map(float, losses_of_two_sweeps(seed, ridge))
     assert after <= before * (1 + 1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(
+    ("m", "n", "d"), [(6, 1600, 2), (3, 80, 5)], ids=["blocks", "fewer classifiers than dimensions"]
+)
+def test_instances_may_be_split_over_devices(m, n, d):
+    rng = np.random.default_rng(1)
+    r, c, y = rng.random((m, n)), rng.random((m, n)), rng.normal(size=(d, n))
+    alone = jax.jit(functools.partial(als.als_sweep, ridge=0.1))(Factors(jnp.zeros((d, m)), jnp.asarray(y)), r, c)
+    mesh = jax.make_mesh((8,), ("instances",), axis_types=(AxisType.Auto,))
+    split = PartitionSpec(None, "instances")
+    factors = Factors(PartitionSpec(), split)
+    sweep = functools.partial(als.als_sweep, ridge=0.1, over="instances")
+    sharded = jax.shard_map(sweep, mesh=mesh, in_specs=(factors, split, split), out_specs=factors, check_vma=False)
+    together = jax.jit(sharded)(Factors(jnp.zeros((d, m)), jnp.asarray(y)), r, c)
+    assert len(together.y.sharding.device_set) == 8
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), together, alone)
 
 
 @pytest.mark.usefixtures("x64")

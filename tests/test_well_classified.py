@@ -48,6 +48,10 @@ def test_shares_and_margins_are_those_of_the_closed_forms(courses):
             for recorded, weight in ((seen[name].rows, np.ones_like(p)), (seen[name].pull, pull)):
                 expected = np.bincount(bins, weight, BINS) / weight.sum()
                 np.testing.assert_allclose(recorded[seed, -1], expected, atol=2e-4)
+            size = pull * np.sqrt(1 + (x[np.asarray(data.train)] ** 2).sum(axis=1))  # of a linear model: s |(x, 1)|
+            with np.errstate(invalid="ignore"):
+                norms = np.bincount(bins, size, BINS) / np.bincount(bins, minlength=BINS)
+            np.testing.assert_allclose(seen[name].norms[seed, -1], norms, rtol=2e-3)
             np.testing.assert_allclose(seen[name].margins[seed, -1], np.quantile(margin, QUANTILES), rtol=1e-3)
 
 
@@ -65,9 +69,22 @@ def test_the_figure_says_what_it_shows(courses):
     assert len(figure.axes[1].lines) == len(METHODS)
 
 
+def test_the_other_figures_say_what_they_show(courses):
+    _, seen = courses
+    norms = gradients.gradient_norms(seen)
+    late = dict(zip(seen, norms.axes[1].lines, strict=True))
+    for name, line in late.items():
+        np.testing.assert_allclose(line.get_ydata()[-1], np.median(seen[name].norms[:, -1, -1]), rtol=1e-6)
+    drawn = gradients.margins(seen).axes[0]
+    assert [label.get_text() for label in drawn.get_yticklabels()] == list(seen)
+    least, most = drawn.lines[0].get_xdata()
+    assert (least, most) == tuple(np.median(seen["cross_entropy"].margins[:, -1], axis=0)[[0, -1]])
+
+
 def test_the_report_says_what_the_folders_say(tmp_path, monkeypatch):
     monkeypatch.setattr(encouraging, "courses", lambda config: {})
-    monkeypatch.setattr(gradients, "pull_over_training", lambda courses: Figure(figsize=(1, 1)))
+    drawn = {name: lambda courses: Figure(figsize=(1, 1)) for name in encouraging.OVER_TRAINING}
+    monkeypatch.setattr(encouraging, "OVER_TRAINING", drawn)
     there = [part for part in encouraging.PARTS if (ROOT / "results" / part.experiment / "claims.csv").exists()]
     assert there
     for part in there:

@@ -3,7 +3,6 @@
 import os
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -13,10 +12,11 @@ import tyro
 import jaxpu
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.diagnose import Diagnose, diagnose
+from jaxpu.cli.listing import list_all
+from jaxpu.cli.screen import Screen
 
 if TYPE_CHECKING:
     from jaxpu.config import Experiment
-    from jaxpu.sweep import Progress
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _do(command: Any) -> int:
     if isinstance(command, Diagnose):
         return diagnose(command)
     if isinstance(command, List):
-        return _list()
+        return list_all()
     print(f"jaxpu {jaxpu.__version__}")
     return 0
 
@@ -138,7 +138,7 @@ def _sweep(experiment: "Experiment", folder: Path, command: Run) -> int:
     _prepare_backend(experiment.placement.devices)
     from jaxpu import sweep
 
-    with _Screen(quiet=command.quiet) as screen:
+    with Screen(quiet=command.quiet) as screen:
         outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
     _write(folder, experiment, outcome.runs, outcome.provenance)
     if outcome.failures:
@@ -218,79 +218,3 @@ def _report(folder: Path) -> int:
         print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
         return 1
     return 0
-
-
-def _list() -> int:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from jaxpu import data, ensemble, study
-    from jaxpu.data.dataset import first_line
-    from jaxpu.methods import METHODS, formula
-    from jaxpu.selection import RULES
-
-    def documented(entries: Mapping[str, Any]) -> dict[str, str]:
-        return {name: first_line(entry.__doc__) for name, entry in entries.items()}
-
-    console = Console()
-    for title, rows in (
-        ("datasets", {name: data.describe(name) for name in data.DATASETS}),
-        ("methods", {name: formula(method) for name, method in METHODS.items()}),
-        ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
-        ("trainers of ensembles", documented(ensemble.TRAINERS)),
-        ("baselines of ensembles", documented(ensemble.BASELINES)),
-        ("confidence in ratings", documented(ensemble.CONFIDENCE)),
-        ("sources of ratings", documented(study.SOURCES)),
-    ):
-        table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-        for name, meaning in rows.items():
-            table.add_row(Text(name, style="bold"), Text(meaning))
-        console.print(table, "")
-    return 0
-
-
-class _Screen:
-    """Shows a sweep's progress on a terminal, and its notes as lines anywhere."""
-
-    def __init__(self, *, quiet: bool):
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self.quiet = quiet
-        self.console = Console(stderr=True)
-        self._printed = 0.0
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("runs,"),
-            TextColumn("{task.fields[epochs]} epochs,"),
-            TimeElapsedColumn(),
-            console=self.console,
-            disable=quiet or not self.console.is_terminal,
-        )
-        self.task = self.bar.add_task("training", total=None, epochs=0)
-
-    def __enter__(self) -> "_Screen":
-        self.bar.start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.bar.stop()
-
-    def show(self, progress: "Progress") -> None:
-        """Take in what the sweep says."""
-        if progress.note and not self.quiet:
-            self.console.print(progress.note, highlight=False)
-        share = progress.runs_done / progress.runs_total
-        if self.bar.disable and not self.quiet and share >= self._printed + 0.1:  # a log file has no bar
-            self._printed = share
-            done = f"{progress.runs_done} of {progress.runs_total} runs, {progress.epochs_done} epochs"
-            self.console.print(done, highlight=False)
-        self.bar.update(
-            self.task,
-            total=progress.runs_total,
-            completed=progress.runs_done,
-            epochs=progress.epochs_done,
-        )

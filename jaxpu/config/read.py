@@ -118,7 +118,7 @@ def digest(*values: Any) -> str:
     """Sixteen hex digits that change when any of the configuration objects or plain values does.
 
     A setting at its default does not enter: a new option, whose default is what was done before, leaves the
-    identities of recorded runs as they were. Whoever changes a default raises ``jaxpu.sweep.prepare.FORMAT``.
+    identities of recorded runs as they were. Whoever changes a default raises ``jaxpu.sweep.runs.FORMAT``.
 
     >>> from jaxpu.config import DataConfig
     >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))

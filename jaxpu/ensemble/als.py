@@ -18,7 +18,7 @@ from jaxtyping import Float
 from jaxpu.ensemble.types import Confidence, Factors, Ratings
 from jaxpu.types import Scalar, ScalarLike
 
-BLOCK = 512
+BLOCK = 128
 """Columns solved at a time: their d x d systems stay in the cache of a core."""
 
 LONG = 512
@@ -45,7 +45,12 @@ def start_factors(key: Array, shape: tuple[int, ...], dim: int, *, scale: float 
 
 
 def solve_columns(
-    fixed: Float[Array, "d k"], ratings: Float[Array, "k n"], confidence: Float[Array, "k n"], *, ridge: ScalarLike
+    fixed: Float[Array, "d k"],
+    ratings: Float[Array, "k n"],
+    confidence: Float[Array, "k n"],
+    *,
+    ridge: ScalarLike,
+    over: str | None = None,
 ) -> Float[Array, "d n"]:
     """One ridge regression a column: argmin_y Σ_k c_ki (r_ki - f_k · y)² + λ |y|², for every i at once.
 
@@ -55,6 +60,7 @@ def solve_columns(
     Args:
         fixed: F, the factors held fixed, shape (d, k). ratings, confidence: shape (k, n); confidence ≥ 0.
         ridge: λ > 0; may be traced. Only a Python number is checked.
+        over: name of a mesh axis over which the terms k are split, inside ``jax.shard_map``; None = all are here.
 
     Returns:
         The solutions, shape (d, n). A column without any confidence gives zeros.
@@ -69,24 +75,28 @@ def solve_columns(
     _check(fixed, ratings, confidence, ridge)
     n = ratings.shape[1]
     if n <= BLOCK:
-        return _solve_block(fixed, ratings, confidence, ridge)
+        return _solve_block(fixed, ratings, confidence, ridge, over)
     whole = n - n % BLOCK
 
     def block(index: Array) -> Float[Array, "d block"]:
         r, c = (lax.dynamic_slice_in_dim(a, index * BLOCK, BLOCK, axis=1) for a in (ratings, confidence))
-        return _solve_block(fixed, r, c, ridge)
+        return _solve_block(fixed, r, c, ridge, over)
 
     blocks = lax.map(block, jnp.arange(whole // BLOCK))
     solved = jnp.moveaxis(blocks, 0, 1).reshape(-1, whole)
-    rest = _solve_block(fixed, ratings[:, whole:], confidence[:, whole:], ridge)
+    rest = _solve_block(fixed, ratings[:, whole:], confidence[:, whole:], ridge, over)
     return jnp.concatenate([solved, rest], axis=1)
 
 
-def als_sweep(factors: Factors, ratings: Ratings, confidence: Confidence, *, ridge: ScalarLike) -> Factors:
+def als_sweep(
+    factors: Factors, ratings: Ratings, confidence: Confidence, *, ridge: ScalarLike, over: str | None = None
+) -> Factors:
     """Solve X with Y fixed, then Y with the new X fixed; neither raises the objective.
 
     Args:
         factors: where to start; only y is read. ratings, confidence: shape (m, n). ridge: λ > 0.
+        over: name of a mesh axis over which the instances are split, inside ``jax.shard_map``; None = all are here.
+            Only the sums for X are communicated.
 
     Example:
         >>> ratings = jnp.array([[0.9, 0.1], [0.8, 0.2]])
@@ -96,7 +106,7 @@ def als_sweep(factors: Factors, ratings: Ratings, confidence: Confidence, *, rid
         >>> bool(jnp.abs(reconstruct(factors) - ratings).max() < 0.01)
         True
     """
-    x = solve_columns(factors.y, ratings.T, confidence.T, ridge=ridge)
+    x = solve_columns(factors.y, ratings.T, confidence.T, ridge=ridge, over=over)
     return Factors(x, solve_columns(x, ratings, confidence, ridge=ridge))
 
 
@@ -139,14 +149,19 @@ def factorisation_loss(factors: Factors, ratings: Ratings, confidence: Confidenc
 
 
 def _solve_block(
-    fixed: Float[Array, "d k"], ratings: Float[Array, "k b"], confidence: Float[Array, "k b"], ridge: ScalarLike
+    fixed: Float[Array, "d k"],
+    ratings: Float[Array, "k b"],
+    confidence: Float[Array, "k b"],
+    ridge: ScalarLike,
+    over: str | None,
 ) -> Float[Array, "d b"]:
     d, k = fixed.shape
-    if k < d:
+    if k < d and over is None:
         root = jnp.sqrt(confidence)
         gram = root[:, None, :] * (fixed.T @ fixed)[:, :, None] * root[None, :, :]
         return fixed @ (root * _solve_spd(gram, root * ratings, ridge))
-    return _solve_spd(_normal_matrices(fixed, confidence), fixed @ (confidence * ratings), ridge)
+    sums = _normal_matrices(fixed, confidence), fixed @ (confidence * ratings)
+    return _solve_spd(*(sums if over is None else lax.psum(sums, over)), ridge)
 
 
 def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]) -> Float[Array, "d d b"]:

@@ -9,21 +9,18 @@
 
 from jaxpu.losses import gradients, surrogates
 from jaxpu.losses.classification import CLASSIFICATION, cross_entropy, focal, mae, mae_mse, mse
+from jaxpu.losses.density_ratio import log_softplus, pudra, pudra_naive, variational
 from jaxpu.losses.gradients import GRADIENT_SIZES, gradient_size, logit_gradient
 from jaxpu.losses.labels import distribution, smooth_labels
 from jaxpu.losses.pu import (
     LOSSES,
     NnpuTerms,
     batch_prior,
-    log_softplus,
     nnpu,
     nnpu_terms,
     nnpusb,
     pn,
-    pudra,
-    pudra_naive,
     upu,
-    variational,
 )
 from jaxpu.losses.surrogates import SURROGATES
 from jaxpu.losses.weighting import class_counts, effective_number, inverse_frequency, row_weights

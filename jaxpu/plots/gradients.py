@@ -64,6 +64,71 @@ def pull_over_training(courses: Mapping[str, Course]) -> Figure:
     return figure
 
 
+def gradient_norms(courses: Mapping[str, Course]) -> Figure:
+    """Draw the norm of a row's gradient in all parameters against the probability of its label, early and at the end.
+
+    Args:
+        courses: what was seen of each loss; the names of ``COLOURS``. Lines are medians over the seeds of the means in
+            ten bins of p; a bin that is empty in most seeds is left out.
+    """
+    middles = (np.arange(BINS) + 0.5) / BINS
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 2.9))
+        early, late = figure.subplots(1, 2, sharey=True)
+        for name, seen in courses.items():
+            for axis, epoch in ((early, 0), (late, -1)):
+                axis.plot(middles, _median_of_known(seen.norms[:, epoch]), color=COLOURS[name], label=name, marker=".")
+        epochs = next(iter(courses.values())).norms.shape[1]
+        early.set(
+            title="after the first epoch", xlabel="p of the label", ylabel="norm of a row's gradient", yscale="log"
+        )
+        late.set(title=f"after epoch {epochs}, the last", xlabel="p of the label")
+        handles, names = early.get_legend_handles_labels()
+        headline(figure, _norm_statement(courses), dict(zip(names, handles, strict=True)))
+    return figure
+
+
+def _median_of_known(values: np.ndarray) -> np.ndarray:
+    """Median over the seeds, NaN where most know nothing."""
+    known = np.isfinite(values)
+    filled = np.where(known, values, 0.0)
+    medians = [
+        np.median(column[ok]) if ok.mean() > 0.5 else np.nan for column, ok in zip(filled.T, known.T, strict=True)
+    ]
+    return np.array(medians)
+
+
+def _norm_statement(courses: Mapping[str, Course]) -> str:
+    ratios = []
+    for name in ("cross_entropy", "encouraging"):
+        norms = _median_of_known(courses[name].norms[:, 0])
+        ratios.append(f"{norms[-1] / norms[BINS // 2]:.2f} times for the {name.replace('_', '-')}")
+    return f"Early on the gradient of a row at p > 0.9 is that of one at p near 0.55 {' and '.join(ratios)}"
+
+
+def margins(courses: Mapping[str, Course]) -> Figure:
+    """Draw the margins of the training rows after the last epoch: their median, middle half and middle 90 %.
+
+    Args:
+        courses: what was seen of each loss; the names of ``COLOURS``. The quantiles are medians over the seeds.
+    """
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, 0.9 + 0.32 * len(courses)))
+        axis = figure.subplots()
+        for place, (name, seen) in enumerate(courses.items()):
+            least, low, middle, high, most = np.median(seen.margins[:, -1], axis=0)
+            axis.plot([least, most], [place, place], color=COLOURS[name], linewidth=1.2)
+            axis.plot([low, high], [place, place], color=COLOURS[name], linewidth=5, solid_capstyle="butt")
+            axis.plot(middle, place, marker="|", color="white", markersize=7)
+        axis.axvline(0, color=QUIET, linewidth=0.8)
+        axis.set(yticks=range(len(courses)), yticklabels=list(courses), xlabel="margin", xscale="symlog")
+        axis.invert_yaxis()
+        wrong = {name: (np.median(seen.margins[:, -1, 0]) < 0) for name, seen in courses.items()}
+        said = ", ".join(name.replace("_", "-") for name, negative in wrong.items() if negative) or "no loss"
+        headline(figure, f"Margins at the end: more than one row in twenty is on the wrong side with {said}", {})
+    return figure
+
+
 def _well(shares: np.ndarray) -> np.ndarray:
     """(seeds, epochs): the share in the bins above ``WELL``."""
     return shares[:, :, round(WELL * BINS) :].sum(axis=-1)

@@ -1,6 +1,7 @@
 """The report on seed 002: which loss, how hard it pulls on whom, and what that is worth."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -31,6 +32,13 @@ METRICS = {
 }
 """Metrics of the summary that are tabulated, where they are recorded."""
 
+OVER_TRAINING: dict[str, Callable[[Mapping[str, Course]], Figure]] = {
+    "pull_over_training": gradients.pull_over_training,
+    "gradient_norms": gradients.gradient_norms,
+    "margins": gradients.margins,
+}
+"""Figures of what was seen over training."""
+
 LONG_TAIL_METRICS = {"balanced_accuracy": "balanced accuracy", "ece": "calibration error (ECE)"}
 
 NAMES = {"encouraging_75": "encouraging"}
@@ -54,8 +62,9 @@ def write_encouraging(results: Path, configs: Path) -> Path:
         raise ResultsError(f"no experiment on losses in {results}; run scripts/reproduce.py encouraging")
     figures: dict[str, Callable[[], Figure]] = {"gradient_sizes": gradients.gradient_sizes}
     looked_at = results / LOOKED_AT_EXPERIMENT / "config.yaml"
+    seen = functools.cache(lambda: courses(looked_at))
     if looked_at.exists():
-        figures["pull_over_training"] = lambda: gradients.pull_over_training(courses(looked_at))
+        figures |= {name: lambda draw=draw: draw(seen()) for name, draw in OVER_TRAINING.items()}
     sections = [
         f"{TEXTS['intro']}\n\n{claims_summary(results, there)}",
         *(_numbers(results, part) for part in there),

@@ -20,7 +20,7 @@ from jaxpu.data import sampling
 from jaxpu.study.ensembles import METRIC_NAMES
 from jaxpu.study.parts import FORMAT, PATH, Outcome, Part, run_parts
 from jaxpu.study.programs import Program, each_seed, measure
-from jaxpu.sweep.prepare import dataset
+from jaxpu.sweep.rows import dataset
 
 START, TEACHERS, STUDENTS = range(3)
 """Purposes of a seed's keys."""

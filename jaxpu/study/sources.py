@@ -154,7 +154,7 @@ def _models(seed: int) -> list[Any]:
 def _scores(folder: str, method: str) -> tuple[np.ndarray, np.ndarray]:
     """P of every run of a method on all rows of its dataset (runs, rows), and the true labels."""
     from jaxpu import models, sweep
-    from jaxpu.sweep.prepare import dataset
+    from jaxpu.sweep.rows import dataset
 
     resolved, _, _ = read_folder(Path(folder))
     experiment = parse(resolved, where=f"{folder}/config.yaml")

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jaxtyping import Float
 
-from jaxpu import objective, sweep, train
+from jaxpu import models, objective, sweep, train
 from jaxpu.config import Cell
 from jaxpu.margins import one_hot, own_margin
 from jaxpu.train import ProbeInput
@@ -32,11 +32,13 @@ class Course(NamedTuple):
     Attributes:
         rows: share of the training rows in each bin of p_y. pull: their share of Σ s.
         margins: ``QUANTILES`` of the margins of the training rows.
+        norms: mean over the rows of each bin of |∂ℓ/∂θ|, the gradient in all parameters; NaN where a bin is empty.
     """
 
     rows: Float[np.ndarray, "seeds epochs bins"]
     pull: Float[np.ndarray, "seeds epochs bins"]
     margins: Float[np.ndarray, "seeds epochs quantiles"]
+    norms: Float[np.ndarray, "seeds epochs bins"]
 
 
 def course(cell: Cell, seeds: int) -> Course:
@@ -61,20 +63,42 @@ def _train(key: Array, data: train.Data, static: train.Config, hyper: objective.
     return train.train(key, data, static, hyper)
 
 
+def _margins_of(logits: Array, labels: Array) -> Array:
+    if logits.ndim == 1:
+        return jnp.where(labels > 0, logits, -logits)
+    return own_margin(logits, one_hot(labels, logits.shape[1]))[:, 0]
+
+
 def _margins(seen: ProbeInput) -> Array:
-    z = seen.apply(seen.params, seen.x_train)
-    if z.ndim == 1:
-        return jnp.where(seen.y_train > 0, z, -z)
-    return own_margin(z, one_hot(seen.y_train, z.shape[1]))[:, 0]
+    return _margins_of(seen.apply(seen.params, seen.x_train), seen.y_train)
+
+
+def _bins(margins: Array) -> Array:
+    return jnp.minimum((jax.nn.sigmoid(margins) * BINS).astype(int), BINS - 1)
 
 
 def _shares(seen: ProbeInput, *, pulled: bool) -> Array:
     """Share of each bin in the rows, or in their pull."""
     m = _margins(seen)
     pull = -jax.grad(lambda m: objective.margin_loss(seen.hyper, m).sum())(m)
-    bins = jnp.minimum((jax.nn.sigmoid(m) * BINS).astype(int), BINS - 1)
     weight = seen.counts * (pull if pulled else 1.0)
-    return jax.ops.segment_sum(weight, bins, BINS) / weight.sum()
+    return jax.ops.segment_sum(weight, _bins(m), BINS) / weight.sum()
+
+
+def _norms(seen: ProbeInput) -> Array:
+    """Mean norm of a row's gradient in all parameters, for the rows of each bin."""
+
+    def loss(params: models.Params, x: Array, label: Array) -> Array:
+        margin = _margins_of(seen.apply(params, x[None]), label[None])
+        return objective.margin_loss(seen.hyper, margin).sum()
+
+    def norm(row: tuple[Array, Array]) -> Array:
+        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.params, *row))))
+
+    # a few hundred rows at a time: the gradients of all would be that many copies of the network
+    norms = lax.map(norm, (seen.x_train, seen.y_train), batch_size=256)
+    bins = _bins(_margins(seen))
+    return jax.ops.segment_sum(seen.counts * norms, bins, BINS) / jax.ops.segment_sum(seen.counts, bins, BINS)
 
 
 def _margin_quantiles(seen: ProbeInput) -> Array:
@@ -85,5 +109,6 @@ PROBES = (
     ("rows", functools.partial(_shares, pulled=False)),
     ("pull", functools.partial(_shares, pulled=True)),
     ("margins", _margin_quantiles),
+    ("norms", _norms),
 )
 """The probes that :func:`course` records, in the order of :class:`Course`."""

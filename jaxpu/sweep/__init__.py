@@ -19,7 +19,8 @@ from jaxpu import config, results
 from jaxpu.config import Experiment
 from jaxpu.sweep.placement import Placement, Program, Slots, resolve
 from jaxpu.sweep.pool import Pool
-from jaxpu.sweep.prepare import Group, RunSpec, arrays, groups_of, inputs, prepare, runs_of, static_part, traced_part
+from jaxpu.sweep.rows import arrays, prepare
+from jaxpu.sweep.runs import Group, RunSpec, groups_of, inputs, runs_of, static_part, traced_part
 
 __all__ = [
     "Group",

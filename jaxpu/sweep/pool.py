@@ -21,7 +21,8 @@ from jaxpu.config import PlacementConfig, digest
 from jaxpu.objective import Hyper
 from jaxpu.sweep import checkpoint
 from jaxpu.sweep.placement import Placement, Program, Slots
-from jaxpu.sweep.prepare import Group, Rows, RunSpec, arrays, prepare, traced_part
+from jaxpu.sweep.rows import Rows, arrays, prepare
+from jaxpu.sweep.runs import Group, RunSpec, traced_part
 
 
 @dataclasses.dataclass

@@ -1,0 +1,35 @@
+"""``jaxpu list``: what there is to name in a configuration."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def list_all() -> int:
+    """Print the names and what they mean; the exit code."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from jaxpu import data, ensemble, study
+    from jaxpu.data.dataset import first_line
+    from jaxpu.methods import METHODS, formula
+    from jaxpu.selection import RULES
+
+    def documented(entries: Mapping[str, Any]) -> dict[str, str]:
+        return {name: first_line(entry.__doc__) for name, entry in entries.items()}
+
+    console = Console()
+    for title, rows in (
+        ("datasets", {name: data.describe(name) for name in data.DATASETS}),
+        ("methods", {name: formula(method) for name, method in METHODS.items()}),
+        ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
+        ("trainers of ensembles", documented(ensemble.TRAINERS)),
+        ("baselines of ensembles", documented(ensemble.BASELINES)),
+        ("confidence in ratings", documented(ensemble.CONFIDENCE)),
+        ("sources of ratings", documented(study.SOURCES)),
+    ):
+        table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
+        for name, meaning in rows.items():
+            table.add_row(Text(name, style="bold"), Text(meaning))
+        console.print(table, "")
+    return 0
