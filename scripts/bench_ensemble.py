@@ -73,12 +73,13 @@ def compiled(dtype: str, data: tuple[np.ndarray, ...]) -> tuple:
     split, everywhere = PartitionSpec(None, "instances"), PartitionSpec()
     arrays = tuple(jax.device_put(jnp.asarray(a, dtype), NamedSharding(mesh, split)) for a in data)
 
-    def local(r: jax.Array, c: jax.Array, y: jax.Array) -> ensemble.Factors:
+    def local(r: jax.Array, c: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
         start = ensemble.Factors(jnp.zeros((D, M), dtype), y)
-        return ensemble.als_sweep(start, r, c, ridge=jnp.asarray(RIDGE, dtype), over="instances")
+        swept = ensemble.als_sweep(start, r, c, ridge=jnp.asarray(RIDGE, dtype), over="instances")
+        return swept.x, swept.y
 
-    factors = ensemble.Factors(everywhere, split)
-    sweep = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=factors, check_vma=False))
+    sharded = jax.shard_map(local, mesh=mesh, in_specs=split, out_specs=(everywhere, split), check_vma=False)
+    sweep = jax.jit(lambda *data: ensemble.Factors(*sharded(*data)))
 
     began = time.perf_counter()
     sweep(*arrays).y.block_until_ready()

@@ -160,8 +160,10 @@ def _solve_block(
         root = jnp.sqrt(confidence)
         gram = root[:, None, :] * (fixed.T @ fixed)[:, :, None] * root[None, :, :]
         return fixed @ (root * _solve_spd(gram, root * ratings, ridge))
-    sums = _normal_matrices(fixed, confidence), fixed @ (confidence * ratings)
-    return _solve_spd(*(sums if over is None else lax.psum(sums, over)), ridge)
+    left, right = _normal_matrices(fixed, confidence), fixed @ (confidence * ratings)
+    if over is not None:
+        left, right = lax.psum((left, right), over)
+    return _solve_spd(left, right, ridge)
 
 
 def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]) -> Float[Array, "d d b"]:
