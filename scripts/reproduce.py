@@ -28,7 +28,13 @@ REPORTS = {
 }
 """The experiments of each report, and what writes it."""
 
-MAY_LACK_DATA = {"why_mnist", "encouraging_fashion", "encouraging_fashion_cnn", "encouraging_long_tail"}
+MAY_LACK_DATA = {
+    "why_mnist",
+    "encouraging_fashion",
+    "encouraging_again",
+    "encouraging_fashion_cnn",
+    "encouraging_long_tail",
+}
 """Experiments on data that must be fetched; a report without them says that they are missing."""
 
 
