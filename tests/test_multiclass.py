@@ -269,15 +269,29 @@ def test_a_small_convolutional_network_halves_the_image_twice():
     model = models.build(ModelConfig(name="cnn", channels=(4, 6), hidden=(5,), dropout=(0.5,)), (8, 8), 10)
     params = model.init(jax.random.key(0), jnp.nan)
     shapes = {name: part["kernel"].shape for name, part in params.items()}
-    assert shapes == {"conv0": (3, 3, 1, 4), "conv1": (3, 3, 4, 6), "layer0": (2 * 2 * 6, 5), "head": (5, 10)}
+    assert shapes == {"conv0": (9, 4), "conv1": (36, 6), "layer0": (2 * 2 * 6, 5), "head": (5, 10)}
     for name, part in params.items():  # torch's bounds, 1 / sqrt(fan in)
-        bound = 1 / np.sqrt(np.prod(shapes[name][:-1]))
+        bound = 1 / np.sqrt(shapes[name][0])
         for leaf in part.values():
             assert np.abs(leaf).max() <= bound
         assert np.abs(part["kernel"]).max() > 0.7 * bound
     x = jax.random.normal(jax.random.key(1), (3, 8, 8))
-    assert model.apply(params, x).shape == (3, 10)
     assert not np.allclose(model.apply(params, x, jax.random.key(2)), model.apply(params, x)), "dropout"
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (7, 5), (6, 6, 3)])
+def test_its_layers_are_convolutions(shape):
+    model = models.build(ModelConfig(name="cnn", channels=(4, 6), hidden=(), dropout=()), shape, 10)
+    params = model.init(jax.random.key(0), jnp.nan)
+    x = jax.random.normal(jax.random.key(1), (3, *shape))
+    z = x if x.ndim == 4 else x[..., None]
+    for name in ("conv0", "conv1"):
+        kernel = params[name]["kernel"].reshape(3, 3, z.shape[-1], -1)
+        layout = ("NHWC", "HWIO", "NHWC")
+        z = jax.lax.conv_general_dilated(z, kernel, (2, 2), ((1, 1), (1, 1)), dimension_numbers=layout)
+        z = jax.nn.relu(z + params[name]["bias"][None, None, None])
+    wanted = z.reshape(3, -1) @ params["head"]["kernel"] + params["head"]["bias"][None]
+    np.testing.assert_allclose(model.apply(params, x), wanted, rtol=1e-4, atol=1e-5)
 
 
 def test_a_residual_network_of_three_blocks_has_twenty_layers():
