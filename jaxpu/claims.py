@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from jaxtyping import Float
-from scipy import stats as scipy_stats
 
 from jaxpu import stats
 from jaxpu.config import Claim, ConfigError, Experiment, Which
@@ -130,6 +129,8 @@ def decide(effect: Effect, p_holm: float, claim: Claim) -> ClaimVerdict:
 
 def _share(events: Float[np.ndarray, " runs"], bound: float) -> Effect:
     occurred, n = int(events.sum()), events.size
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     p_value = float(scipy_stats.binomtest(occurred, n, bound).pvalue)
     return Effect(occurred / n, stats.wilson(occurred, n), p_value, n)
 
@@ -140,6 +141,8 @@ def _shares(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seeds"],
         result = stats.paired_shares(of, minus, bound)
         return Effect(result.difference, result.interval, result.p_value, result.n)
     # shares of shares are no longer mostly ties, but far from symmetric: a test of their mean, not of their ranks
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     p_value = float(np.asarray(scipy_stats.ttest_1samp(of - minus, bound))[1])
     return Effect(float((of - minus).mean()), stats.mean_interval(of - minus), p_value, of.size)
 

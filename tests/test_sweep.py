@@ -228,7 +228,7 @@ def tell(progress=None):
 for out in sys.stdin:
     child = os.fork()
     if child == 0:
-        sweep.run(tiny(seeds=8, training__epochs=8, placement=slow, **small), Path(out.strip()), watch=tell)
+        sweep.run(tiny(seeds=6, training__epochs=6, placement=slow, **small), Path(out.strip()), watch=tell)
         tell()  # nothing was left to train
         os._exit(0)
     print(child, flush=True)

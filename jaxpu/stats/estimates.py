@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
-from scipy import stats as scipy_stats
 
 _BATCH_ELEMENTS = 4_000_000  # resampled numbers held at once: BCa's jackknife alone would need n² of them
 
@@ -70,6 +69,8 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
         raise ValueError(f"successes must lie between 0 and n = {n}; got {successes}")
     if n == 0:
         return Interval(0.0, 1.0)
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     low, high = scipy_stats.binomtest(successes, n).proportion_ci(confidence_level=level, method="wilson")
     return Interval(float(low), float(high))
 
@@ -149,6 +150,8 @@ def interquartile_mean(values: ArrayLike) -> float:
     sample = _sample(values)
     if sample.size == 0 or np.isnan(sample).any():
         return float("nan")
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     return float(scipy_stats.trim_mean(sample, 0.25))
 
 
@@ -186,6 +189,8 @@ def paired_difference(
         return PairedDifference(float("nan"), Interval(float("nan"), float("nan")), float("nan"), first.size)
     difference = first - second
     interval = mean_interval(difference, level, seed=seed, resamples=resamples)
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     # SciPy wraps the type of its result, which hides the field from the type checker.
     test = scipy_stats.wilcoxon(difference) if difference.any() else None
     p_value = 1.0 if test is None else float(test.pvalue)  # pyright: ignore[reportAttributeAccessIssue]
@@ -233,6 +238,8 @@ def _bootstrap(
     # Equal up to rounding counts as equal: BCa would divide one rounding error by another.
     if np.ptp(sample) <= 1e-12 * np.abs(sample).max():
         return Interval(float(sample[0]), float(sample[0]))
+    from scipy import stats as scipy_stats  # takes two seconds to import
+
     interval = scipy_stats.bootstrap(
         (sample,),
         statistic,

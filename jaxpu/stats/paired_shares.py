@@ -5,12 +5,11 @@ no event at all the bootstrap's interval has no width. The score test has one, a
 """
 
 import math
+import statistics
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize
-from scipy import stats as scipy_stats
 
 from jaxpu.stats.estimates import Interval
 
@@ -67,7 +66,9 @@ def paired_shares(a: ArrayLike, b: ArrayLike, margin: float = 0.0, level: float 
     if n == 0:
         return ShareDifference(math.nan, Interval(math.nan, math.nan), math.nan, 0)
     more, less = int((first > second).sum()), int((first < second).sum())
-    quantile = float(scipy_stats.norm.ppf((1 + level) / 2))
+    from scipy import optimize  # takes a while to import
+
+    quantile = statistics.NormalDist().inv_cdf((1 + level) / 2)
     found = (more - less) / n
 
     def beyond(delta: float) -> float:
@@ -78,7 +79,7 @@ def paired_shares(a: ArrayLike, b: ArrayLike, margin: float = 0.0, level: float 
         optimize.root_scalar(beyond, bracket=sorted((end, found))).root if beyond(end) > 0 else math.copysign(1, end)
         for end in (-edge, edge)
     )
-    p_value = float(2 * scipy_stats.norm.sf(abs(_score(more, less, n, margin))))
+    p_value = math.erfc(abs(_score(more, less, n, margin)) / math.sqrt(2))
     return ShareDifference(found, Interval(float(low), float(high)), p_value, n)
 
 
