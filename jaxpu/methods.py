@@ -160,11 +160,18 @@ def formula(method: Method) -> str:
 _VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020"
 _CODE = "the benchmark code behind the seed's nine-dataset table"
 _SEED = "seed 000, alternative formulations"
+_WELL_CLASSIFIED = "Zhao et al., AAAI 2022, and seed 002"
 _VPUDRA = Method("pudra", penalty="log_mse", anchor=1.0, source=_CODE)
 _SOFT = replace(_VPUDRA, penalty="point_process", anchor=0.0)
 
 METHODS: dict[str, Method] = {
     "pn": Method("pn", surrogate="logistic", source="supervised oracle: binary cross-entropy on the true labels"),
+    "pn_mse": Method("pn", surrogate="savage", source=f"supervised, squared error of p; {_WELL_CLASSIFIED}"),
+    "pn_mae": Method("pn", surrogate="sigmoid", source=f"supervised, absolute error of p; {_WELL_CLASSIFIED}"),
+    "pn_mae_mse": Method("pn", surrogate="mae_mse", source=f"supervised, their sum; {_WELL_CLASSIFIED}"),
+    "pn_bonus": Method("pn", surrogate="bonus", source=f"supervised; {_WELL_CLASSIFIED}"),
+    "pn_encouraging": Method("pn", surrogate="encouraging", source=f"supervised; {_WELL_CLASSIFIED}"),
+    "pn_focal": Method("pn", surrogate="focal", source="supervised; Lin et al., ICCV 2017"),
     "pn_naive": Method("pn_naive", surrogate="logistic", source="binary cross-entropy with U taken as negative"),
     "upu": Method("upu", source="du Plessis et al., ICML 2015"),
     "nnpu": Method("nnpu_reversal", source="Kiryo et al., NeurIPS 2017, algorithm 1"),

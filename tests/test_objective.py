@@ -36,11 +36,25 @@ def expected(name: str) -> tuple[float, float]:
     def pudra(prior):
         return prior * -np.log(p[positive]).mean() + p[unlabeled].mean()
 
+    def of_label(loss):
+        return loss(np.where(TRUE > 0, p, 1 - p)[rows]).mean()
+
+    def bonus(p):
+        return -np.log(p) + np.log(1 - p)
+
     sig, log = risk(lambda z: sigmoid(-z)), risk(lambda z: np.log1p(np.exp(-z)))
     softplus = np.log1p(np.exp(Z))
     variational = np.log(p[rows].mean()) - np.log(p[positive]).mean()
     bases = {
         "pn": bce(TRUE),
+        "pn_mse": of_label(lambda p: (1 - p) ** 2),
+        "pn_mae": of_label(lambda p: 1 - p),
+        "pn_mae_mse": of_label(lambda p: 1 - p + (1 - p) ** 2),
+        "pn_bonus": of_label(bonus),
+        "pn_encouraging": of_label(
+            lambda p: np.where(p <= 0.75, bonus(p), -np.log(p) + np.log(0.25) - (p - 0.75) / 0.25)
+        ),
+        "pn_focal": of_label(lambda p: (1 - p) ** 2 * -np.log(p)),
         "pn_naive": bce(LABELED),
         "upu": sum(sig),
         "nnpu": sig[0] + max(sig[1], 0),
