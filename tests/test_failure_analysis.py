@@ -14,6 +14,7 @@ from jaxpu.plots.phase import grid_axes
 from jaxpu.report import failure, parts
 from jaxpu.report.claims import claims_markdown, rules_markdown
 from jaxpu.report.headlines import headlines
+from jaxpu.report.practice import practice
 from jaxpu.results import ResultsError
 
 ROOT = Path(__file__).parents[1]
@@ -86,6 +87,21 @@ def test_rules_are_compared_over_seeds_not_over_runs():
     assert text.count("last epoch") == 3
     assert "| 0.125 [" in text
     assert rules_markdown(three.head(2)) == "", "two rules need no table of their own"
+
+
+def test_advice_has_the_numbers_of_the_folders():
+    text = practice(ROOT / "results")
+    rules = pl.read_csv(ROOT / "results/selection_noise/rules.csv").sort("regret")
+    for rule in ("val_f1@0.01", "val_f1@0.2", "pu_accuracy@0.01", "pu_accuracy@0.2"):
+        row = rules.filter(selection=rule).row(0, named=True)
+        share = 100 * float(rule.partition("@")[2])
+        assert f"{row['regret']:.3f} [{row['regret_low']:.3f}, {row['regret_high']:.3f}] with {share:g} %" in text
+    f1 = pl.read_csv(ROOT / "results/prior_misspecification/summary.csv").filter(selection="last", metric="f1")
+    for method in ("vpu", "vpudra_softlabel"):
+        cells = [f1.filter(method=method, cell=f"prior_scale={scale}")["mean"][0] for scale in ("1.0", "0.5", "1.5")]
+        [line] = re.findall(rf"`{method}` (\d[^;\n]*)", text)
+        assert re.findall(r"(\d\.\d{3}) \[", line) == [f"{value:.3f}" for value in cells]
+    assert "does not use it" in text
 
 
 def test_a_phase_diagram_needs_two_settings_and_counts_runs_without_an_f1():

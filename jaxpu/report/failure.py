@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from jaxpu.collapse import meanfield
 from jaxpu.config import Cell, expand, parse
 from jaxpu.plots import theory
-from jaxpu.report.claims import rule_lines, rules_markdown
 from jaxpu.report.headlines import headlines
 from jaxpu.report.parts import Part, claims_summary, finished, not_here, section, words_of, write_report
+from jaxpu.report.practice import practice
 from jaxpu.results import ResultsError
 from jaxpu.sweep import prepare
 
@@ -50,7 +50,7 @@ def write_failure_analysis(results: Path, configs: Path) -> Path:
     if not there:
         raise ResultsError(f"no experiment of the failure analysis in {results}; run scripts/reproduce.py")
     sections = [INTRO + claims_summary(results, there), *(section(results, configs, part) for part in there)]
-    sections += [_theory(results), headlines(results), _practice(results), not_here(PARTS, there)]
+    sections += [_theory(results), headlines(results), practice(results), not_here(PARTS, there)]
     return write_report(folder, FIGURES, sections)
 
 
@@ -100,24 +100,3 @@ def _fixed_points(cells: Sequence[Cell], seed: int) -> list[float]:
     stacked = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *hypers)
     lams = jnp.stack([jnp.asarray(meanfield.beta_nodes(cell.training.alpha)) for cell in cells])
     return meanfield.fixed_points(stacked, lams).p[:, 0].tolist()
-
-
-def _practice(results: Path) -> str:
-    path = results / "selection_noise" / "rules.csv"
-    if not path.exists():
-        return ""
-    rules = pl.read_csv(path).sort("regret")
-    names = dict(zip(rules["selection"], (line[0] for line in rule_lines(rules)), strict=True))
-    free = [row for row in rules.iter_rows(named=True) if "needs true labels" not in names[row["selection"]]]
-    best, rescue = free[0], rules.filter(pl.col("selection") == "val_f1_rescue@0.01").row(0, named=True)
-    return (
-        "## What to do in practice\n\n"
-        f"- Without true labels, of the rules compared the least F1 is lost by **{names[best['selection']]}**: "
-        f"{best['regret']:.3f} [{best['regret_low']:.3f}, {best['regret_high']:.3f}] against each run's best epoch.\n"
-        f"- Never re-threshold silently: on 1 % of the rows that rule loses {rescue['regret']:.3f} "
-        f"[{rescue['regret_low']:.3f}, {rescue['regret_high']:.3f}] and gave {rescue['artefacts']} artefacts in "
-        f"{rescue['n_runs']} runs.\n"
-        "- Report F1 at a stated threshold beside AUC: a good AUC with a bad F1 is a threshold or a selection, not a "
-        "collapse. `jaxpu diagnose` says which.\n"
-        f"{rules_markdown(rules)}"
-    )
