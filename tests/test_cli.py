@@ -214,11 +214,13 @@ def test_bad_files_end_with_two_a_message_and_no_folder(tmp_path, capsys):
     (tmp_path / "broken.yaml").write_text("training: [")
     (tmp_path / "list.yaml").write_text("- 1")
     (tmp_path / "bytes.yaml").write_bytes(b"name: \xff\xfe")
+    (tmp_path / "twice.yaml").write_text("data: {c: 0.1}\nseeds: 3\ndata: {name: digits}\n")
     before = sorted(tmp_path.iterdir())
     for name, said in (
         ("broken.yaml", "broken.yaml is not valid YAML"),
         ("list.yaml", "list.yaml: expected a mapping of keys, got list"),
         ("bytes.yaml", "bytes.yaml is not valid YAML"),
+        ("twice.yaml", "twice.yaml is not valid YAML: key 'data' is in line 1 and again in line 3; keep one"),
     ):
         code, _, err = called(capsys, "run", tmp_path / name, "--out", tmp_path / "out")
         assert (code, err.startswith(f"jaxpu: {tmp_path}/{said}")) == (2, True), err

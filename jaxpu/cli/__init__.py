@@ -151,15 +151,15 @@ def _sweep(experiment: "Experiment", folder: Path, command: Run) -> int:
 def _override(word: str) -> tuple[str, Any]:
     import yaml
 
-    from jaxpu.config import ConfigError
+    from jaxpu.config import ConfigError, load_yaml
 
     path, equals, text = word.partition("=")
     if not equals or not path:
         raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
     try:
-        return path, yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ConfigError(f"override {path}: {text!r} is not a YAML value") from None
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
 def _prepare_backend(devices: int | None) -> None:

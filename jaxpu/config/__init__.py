@@ -19,6 +19,7 @@ from jaxpu.config.schema import (
     TrainingConfig,
     named_method,
 )
+from jaxpu.config.strict_yaml import load_yaml
 
 __all__ = [
     "STRICT",
@@ -40,6 +41,7 @@ __all__ = [
     "dump",
     "expand",
     "load",
+    "load_yaml",
     "named_method",
     "parse",
     "put",

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.schema import Experiment, as_dict
+from jaxpu.config.strict_yaml import load_yaml
 
 Kind = TypeVar("Kind")
 
@@ -34,7 +35,7 @@ def read(path: str | Path, overrides: dict[str, Any] | None = None) -> dict[str,
     if not path.is_file():
         raise ConfigError(f"no configuration at {path}; the ones that come with jaxpu are in configs/")
     try:
-        raw = yaml.safe_load(path.read_bytes())  # bytes, so that a file that is no text is a YAMLError
+        raw = load_yaml(path.read_bytes())  # bytes, so that a file that is no text is a YAMLError
     except yaml.YAMLError as error:
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):

@@ -39,7 +39,7 @@ OVER_TRAINING: dict[str, Callable[[Mapping[str, Course]], Figure]] = {
 }
 """Figures of what was seen over training."""
 
-LONG_TAIL_METRICS = {"balanced_accuracy": "balanced accuracy", "ece": "calibration error (ECE)"}
+LONG_TAIL_METRICS = {"balanced_accuracy": "balanced accuracy", "accuracy": "accuracy", "ece": "calibration error (ECE)"}
 
 NAMES = {"encouraging_75": "encouraging"}
 """Methods of the experiments whose loss has another name in ``gradients.COLOURS``."""

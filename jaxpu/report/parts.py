@@ -11,6 +11,7 @@ import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
+from jaxpu.config import load_yaml
 from jaxpu.plots import render
 from jaxpu.report.claims import claim_lines, claims_table
 from jaxpu.report.markdown import markdown_page
@@ -29,7 +30,7 @@ class Part(NamedTuple):
 
 def words_of(name: str) -> Any:
     """The words of a report, from the file beside this one."""
-    return yaml.safe_load(resources.files("jaxpu.report").joinpath(name).read_bytes())
+    return load_yaml(resources.files("jaxpu.report").joinpath(name).read_bytes())
 
 
 def write_report(folder: Path, figures: Mapping[str, Callable[[], Figure]], sections: Sequence[str]) -> Path:
