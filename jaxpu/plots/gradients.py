@@ -65,25 +65,24 @@ def pull_over_training(courses: Mapping[str, Course]) -> Figure:
 
 
 def gradient_norms(courses: Mapping[str, Course]) -> Figure:
-    """Draw the norm of a row's gradient in all parameters against the probability of its label, early and at the end.
+    """Draw the norm of a row's gradient in all parameters against the probability of its label, halfway and at the end.
 
     Args:
         courses: what was seen of each loss; the names of ``COLOURS``. Lines are medians over the seeds of the means in
             ten bins of p; a bin that is empty in most seeds is left out.
     """
     middles = (np.arange(BINS) + 0.5) / BINS
+    epochs = next(iter(courses.values())).norms.shape[1]
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 2.9))
-        early, late = figure.subplots(1, 2, sharey=True)
-        for name, seen in courses.items():
-            for axis, epoch in ((early, 0), (late, -1)):
-                axis.plot(middles, _median_of_known(seen.norms[:, epoch]), color=COLOURS[name], label=name, marker=".")
-        epochs = next(iter(courses.values())).norms.shape[1]
-        early.set(
-            title="after the first epoch", xlabel="p of the label", ylabel="norm of a row's gradient", yscale="log"
-        )
-        late.set(title=f"after epoch {epochs}, the last", xlabel="p of the label")
-        handles, names = early.get_legend_handles_labels()
+        halfway, end = figure.subplots(1, 2, sharey=True)
+        for axis, epoch in ((halfway, max(epochs // 2, 1)), (end, epochs)):
+            for name, seen in courses.items():
+                norms = _median_of_known(seen.norms[:, epoch - 1])
+                axis.plot(middles, norms, color=COLOURS[name], label=name, marker=".")
+            axis.set(title=f"after epoch {epoch}", xlabel="p of the label", xlim=(0, 1), yscale="log")
+        halfway.set(ylabel="norm of a row's gradient")
+        handles, names = halfway.get_legend_handles_labels()
         headline(figure, _norm_statement(courses), dict(zip(names, handles, strict=True)))
     return figure
 
@@ -101,9 +100,9 @@ def _median_of_known(values: np.ndarray) -> np.ndarray:
 def _norm_statement(courses: Mapping[str, Course]) -> str:
     ratios = []
     for name in ("cross_entropy", "encouraging"):
-        norms = _median_of_known(courses[name].norms[:, 0])
-        ratios.append(f"{norms[-1] / norms[BINS // 2]:.2f} times for the {name.replace('_', '-')}")
-    return f"Early on the gradient of a row at p > 0.9 is that of one at p near 0.55 {' and '.join(ratios)}"
+        norms = _median_of_known(courses[name].norms[:, -1])
+        ratios.append(f"{norms[-1] / norms[BINS // 2]:.2f} for the {name.replace('_', '-')}")
+    return f"In the end the gradient at p > 0.9, as a share of that at p near 0.55: {' and '.join(ratios)} loss"
 
 
 def margins(courses: Mapping[str, Course]) -> Figure:
@@ -121,12 +120,26 @@ def margins(courses: Mapping[str, Course]) -> Figure:
             axis.plot([low, high], [place, place], color=COLOURS[name], linewidth=5, solid_capstyle="butt")
             axis.plot(middle, place, marker="|", color="white", markersize=7)
         axis.axvline(0, color=QUIET, linewidth=0.8)
-        axis.set(yticks=range(len(courses)), yticklabels=list(courses), xlabel="margin", xscale="symlog")
+        axis.set(
+            yticks=range(len(courses)),
+            yticklabels=list(courses),
+            xlabel="margin, log odds of the label",
+            xscale="symlog",
+        )
+        reach = np.abs(axis.get_xlim()).max()
+        ticks = [tick for tick in (-100, -10, -3, -1, 0, 1, 3, 10, 100) if abs(tick) <= reach]
+        axis.set_xticks(ticks, [f"{tick}" for tick in ticks])
+        axis.set_xticks([], minor=True)
         axis.invert_yaxis()
-        wrong = {name: (np.median(seen.margins[:, -1, 0]) < 0) for name, seen in courses.items()}
-        said = ", ".join(name.replace("_", "-") for name, negative in wrong.items() if negative) or "no loss"
-        headline(figure, f"Margins at the end: more than one row in twenty is on the wrong side with {said}", {})
+        headline(figure, _margin_statement(courses), {})
     return figure
+
+
+def _margin_statement(courses: Mapping[str, Course]) -> str:
+    low, middle = ({n: np.median(seen.margins[:, -1, q]) for n, seen in courses.items()} for q in (0, 2))
+    most, least = max(middle, key=lambda n: middle[n]), min(low, key=lambda n: low[n])
+    said = f"The largest margins are those of {most}, {middle[most]:.1f} in the median"
+    return f"{said}; the lowest twentieth is deepest with {least}, below {low[least]:.1f}".replace("_", "-")
 
 
 def _well(shares: np.ndarray) -> np.ndarray:
