@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 from fake_sweep import METHODS, fake_runs, fake_selected, fake_sweep, fake_verdicts
 
-from jaxpu import plots
-from jaxpu.plots import NothingToShow, frames
+from jaxpu import plots, stats
+from jaxpu.plots import NothingToShow, frames, style
+from jaxpu.plots.differences import paired_differences
 
 SHOWN = ["pu_auc", "val_f1_rescue", "val_f1"]
 
@@ -184,3 +185,33 @@ def test_the_same_numbers_give_the_same_bytes(sweep):
         first, second = (plots.render(plots.final_f1_strip(selected), kind) for _ in range(2))
         assert first == second
     assert b"<dc:date>" not in plots.render(plots.final_f1_strip(selected))
+
+
+def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
+    rng = np.random.default_rng(0)
+    base, noise = rng.normal(0.8, 0.05, 20), rng.normal(0, 0.002, (3, 20))
+    scores = {"plain": base, "better": base + 0.01 + noise[0], "worse": base - 0.2 + noise[1], "same": base + noise[2]}
+    runs = [
+        {"method": method, "cell": cell, "seed": seed, "accuracy": value}
+        for cell in ("lr=1", "lr=2")
+        for method, values in scores.items()
+        for seed, value in enumerate(values if cell == "lr=1" else base)
+    ]
+    shuffled = pl.DataFrame(runs).sample(fraction=1, shuffle=True, seed=1).sort("cell", maintain_order=True)
+    figure = paired_differences(shuffled.filter(pl.col("cell") == "lr=1"), "plain", "accuracy", "accuracy")
+    [axis] = figure.axes
+    names = [label.get_text() for label in axis.get_yticklabels()]
+    assert set(names) == {"better", "worse", "same"}
+    colours = {}
+    for place, name in enumerate(names):
+        line, point = axis.lines[2 * place : 2 * place + 2]
+        found = stats.paired_difference(scores[name], base)
+        np.testing.assert_allclose(point.get_xdata(), [np.mean(scores[name] - base)])
+        np.testing.assert_allclose(line.get_xdata(), [found.interval.low, found.interval.high])
+        colours[name] = line.get_color()
+    assert colours == {"better": style.BLUE, "worse": style.RED, "same": style.QUIET}
+    assert figure.get_suptitle() == "Accuracy against plain: ahead is better; behind is worse"
+    both = paired_differences(shuffled, "plain", "accuracy", "accuracy")
+    assert "of 3 others, ahead of plain are 1 at lr=1, 0 at lr=2" in both.get_suptitle()
+    with pytest.raises(NothingToShow, match="There is no oracle"):
+        paired_differences(shuffled, "oracle", "accuracy", "accuracy")

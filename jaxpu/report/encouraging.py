@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from jaxpu.config import expand, parse
 from jaxpu.plots import gradients
+from jaxpu.plots.differences import paired_differences
 from jaxpu.report.parts import Part, claims_summary, finished, not_here, section, words_of, write_report
 from jaxpu.report.tables import mean
 from jaxpu.results import ResultsError
@@ -61,6 +62,9 @@ def write_encouraging(results: Path, configs: Path) -> Path:
     if not there:
         raise ResultsError(f"no experiment on losses in {results}; run scripts/reproduce.py encouraging")
     figures: dict[str, Callable[[], Figure]] = {"gradient_sizes": gradients.gradient_sizes}
+    figures |= {
+        f"against_cross_entropy_{part.experiment}": functools.partial(_against, results, part) for part in there
+    }
     looked_at = results / LOOKED_AT_EXPERIMENT / "config.yaml"
     seen = functools.cache(lambda: courses(looked_at))
     if looked_at.exists():
@@ -88,11 +92,25 @@ def courses(config: Path, seeds: int = SEEDS) -> dict[str, Course]:
 def _numbers(results: Path, part: Part) -> str:
     """A table for each of the metrics that a part is about: a row a method, a column a cell, at the last epoch."""
     summary = pl.read_csv(results / part.experiment / "summary.csv").filter(pl.col("selection") == "last")
-    asked = LONG_TAIL_METRICS if part.experiment.endswith("long_tail") else METRICS
+    asked = _asked(part)
     tables = [
         _table(summary.filter(metric=metric), said) for metric, said in asked.items() if metric in summary["metric"]
     ]
-    return "\n\n".join([f"**{part.heading}**, at the last epoch:", *tables])
+    image = f"![against cross-entropy](figures/against_cross_entropy_{part.experiment}.svg)"
+    return "\n\n".join([f"**{part.heading}**, at the last epoch:", *tables, image])
+
+
+def _asked(part: Part) -> dict[str, str]:
+    """The metrics that a part is about, the first of them the one that claims are of."""
+    return LONG_TAIL_METRICS if part.experiment.endswith("long_tail") else METRICS
+
+
+def _against(results: Path, part: Part) -> Figure:
+    selected = pl.read_csv(results / part.experiment / "selected.csv").filter(
+        pl.col("selection") == "last", ~pl.col("method").str.starts_with("nnpu")
+    )
+    metric, said = next(iter(_asked(part).items()))
+    return paired_differences(selected, "cross_entropy", f"test_oracle_{metric}", said)
 
 
 def _table(summary: pl.DataFrame, said: str) -> str:
