@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 from problems import first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import config, metrics, models, results, sweep, train
-from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.config import ConfigError, ModelConfig, PlacementConfig
 from jaxpu.selection import replay
 from jaxpu.sweep import groups_of, placement, prepare, resolve, runs_of
 
@@ -325,6 +325,25 @@ def test_placement_is_chosen_by_backend_and_can_be_overridden():
     assert placed(devices=2, row_devices=4).mesh.devices.shape == (2, 4)
     with pytest.raises(ConfigError, match="asks for 9 devices, there are 8"):
         placed(devices=9)
+
+
+def test_fewer_networks_of_larger_activations_fit_at_once():
+    def fitting(shape, **model):
+        static = groups_of(runs_of(tiny(model=model)))[0].config
+        return placement._fitting(static, shape, 1000, resolve(PlacementConfig(devices=1), static, shape, 1000, 1).mesh)
+
+    small, large = (fitting((28, 28), hidden=[width], dropout=[]) for width in (8, 512))
+    assert fitting((28, 28), name="linear") >= small > large > 1
+    assert placement._activations(*network("cnn", (8, 8), channels=(4, 6), hidden=(5,))) > 16 * 4 + 4 * 6 + 5
+    wide, narrow = (
+        placement._activations(*network("resnet", (size, size), channels=(4,), blocks=1)) for size in (16, 8)
+    )
+    assert wide == pytest.approx(4 * narrow, rel=0.05), "maps grow with the image"
+
+
+def network(name, shape, **widths):
+    model = models.build(ModelConfig(name=name, dropout=(), **widths), shape, 10)
+    return model, jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), 0.5), shape
 
 
 def test_preparation_is_the_protocol_of_the_seed():

@@ -7,6 +7,7 @@ run is the loop, a chunk of all is ``vmap``. Runs share nothing, so the axis ``r
 
 import dataclasses
 import functools
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from jaxpu import models, train
 from jaxpu.config import ConfigError, PlacementConfig
 from jaxpu.objective import Hyper
 from jaxpu.sweep.rows import Rows
+from jaxpu.train.evaluation import AT_ONCE
 
 Segment = tuple[train.State, train.History, Array]
 
@@ -91,12 +93,20 @@ def _fitting(static: train.Config, shape: tuple[int, ...], rows: int, mesh: Mesh
     """How many runs fit at once into half of a device's free memory (4 GiB where the device does not say)."""
     stats = mesh.devices.flat[0].memory_stats() or {}
     free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
-    init = models.build(static.model, shape, static.outputs).init
-    params = jax.eval_shape(init, jax.eval_shape(lambda: jax.random.key(0)), 0.5)
+    model = models.build(static.model, shape, static.outputs)
+    params = jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), 0.5)
     numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
-    widths = [leaf.shape[-1] for leaf in jax.tree.leaves(params)]
-    activations = 6 * static.batch_size * sum(widths) + 2 * rows * (max(widths) + int(np.prod(shape)))
-    return max(int(free / 2 / (4 * (8 * numbers + activations))), 1)
+    row = _activations(model, params, shape)
+    # two forward passes and the backward one over a batch, one over a block of the evaluation, inputs and scores
+    held = (3 * static.batch_size + AT_ONCE) * row + 2 * rows * int(np.prod(shape))
+    return max(int(free / 2 / (4 * (8 * numbers + held))), 1)
+
+
+def _activations(model: models.Model, params: models.Params, shape: tuple[int, ...]) -> int:
+    """Numbers that a network computes on the way from one row to its logits."""
+    one = jax.ShapeDtypeStruct((1, *shape), jnp.float32)
+    steps = jax.make_jaxpr(lambda params, x: model.apply(params, x))(params, one).eqns
+    return sum(math.prod(variable.aval.shape) for step in steps for variable in step.outvars)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 class Program:

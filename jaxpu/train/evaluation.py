@@ -12,6 +12,9 @@ from jaxpu.metrics import multiclass
 from jaxpu.objective import Hyper
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
 
+AT_ONCE = 512
+"""Rows that pass through a network at a time: their activations stay in a CPU's cache, and the memory is bounded."""
+
 Sets = dict[str, tuple[Array, Array, Array]]
 """Column prefix -> (logits, labels, mask) of a set of rows."""
 
@@ -37,8 +40,8 @@ def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) ->
     return history
 
 
-def _in_blocks(function: Callable[[Array], Array], rows: Array, most: int = 512) -> Array:
-    """``function(rows)`` in equal blocks: activations of a block stay in a CPU's cache and bound the memory."""
+def _in_blocks(function: Callable[[Array], Array], rows: Array, most: int = AT_ONCE) -> Array:
+    """``function(rows)`` in equal blocks."""
     blocks = -(-len(rows) // most)
     size = -(-len(rows) // blocks)
     padded = jnp.pad(rows, (0, blocks * size - len(rows)))
