@@ -72,8 +72,10 @@ def validate(kind: type[Kind], raw: dict[str, Any], where: str = "configuration"
 
 
 def _explain(error: Any, kind: type) -> str:
-    path = ".".join(str(p) for p in error["loc"]) or "the whole"
+    path = ".".join(str(p) for p in error["loc"])
     message = error["msg"].removeprefix("Value error, ")
+    if not path:  # settings that do not fit together: the message names them, all that came would bury it
+        return message
     if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
         *parents, key = error["loc"]
         return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents, kind))])}"
