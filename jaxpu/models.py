@@ -138,8 +138,8 @@ class _ResNet(nn.Module):
 def _patches(x: Float[Array, "n h w c"]) -> Float[Array, "n half_h half_w nine_c"]:
     """The 3 x 3 surroundings of every second pixel, 0 outside: a dense layer on them is a convolution of stride 2.
 
-    As a matrix product its gradient takes a fifth of the time of a strided convolution's on a CPU, and networks side by
-    side become one batched product, not a grouped convolution.
+    Its gradient is a matrix product, too, where that of a strided convolution is a dilated one, which is slow on a CPU;
+    and networks side by side become one batched product, not a grouped convolution.
     """
     height, width = x.shape[1:3]
     padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))

@@ -85,16 +85,14 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float, class_count
     (0.0, 0.0003)
     """
     end = method.anchor if method.anchor_end is None else method.anchor_end
-    log_end = {"log_end": method.log_end, "log_end_last": method.log_end, "log_end_schedule": 0}
-    if method.log_end_last is not None:
-        schedule = list(losses.LOG_END_SCHEDULES).index(method.log_end_schedule)
-        log_end |= {"log_end_last": method.log_end_last, "log_end_schedule": schedule}
     values = Hyper(
         risk=RISKS.index(_RISK_OF.get(method.base, method.base)),
         oracle=method.base == "pn",
         reversal=method.base == "nnpu_reversal",
         surrogate=SURROGATES.index(method.surrogate),
-        **log_end,
+        log_end=method.log_end,
+        log_end_last=method.log_end if method.log_end_last is None else method.log_end_last,
+        log_end_schedule=list(losses.LOG_END_SCHEDULES).index(method.log_end_schedule),
         class_weights=_class_weights(method, class_counts),
         focus=method.focus,
         penalty=max(PENALTIES.index(method.penalty) - 1, 0),
@@ -136,8 +134,9 @@ def log_ends(hyper: Hyper, epochs: int) -> Float[Array, " epochs"]:
     >>> log_ends(hyper_of(method, TrainingConfig(), 0.4), 4).tolist()
     [0.5, 0.5, 1.0, 1.0]
     """
-    ways = jnp.stack([way(epochs) for way in losses.LOG_END_SCHEDULES.values()])
-    return hyper.log_end + (hyper.log_end_last - hyper.log_end) * ways[hyper.log_end_schedule]
+    start, end = hyper.log_end, hyper.log_end_last
+    courses = [losses.log_end_schedule(kind, epochs, start, end) for kind in losses.LOG_END_SCHEDULES]
+    return jnp.stack(courses)[hyper.log_end_schedule]
 
 
 def _initial_p(training: TrainingConfig, prior: float) -> float:

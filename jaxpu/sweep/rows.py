@@ -144,9 +144,10 @@ def _prepare(c: DataConfig, seed: int) -> Prepared:
         raise ConfigError(
             f"data.prior_scale: the class prior told to methods must lie in (0, 1), got {labelled.prior:.3f}"
         )
-    mean, sd = sampling.standardization(source.x, split.train)
-    if not source.standardize:
-        mean, sd = np.zeros_like(mean), np.ones_like(sd)
+    shape = source.x.shape[1:]
+    mean, sd = np.zeros(shape, np.float32), np.ones(shape, np.float32)
+    if source.standardize:
+        mean, sd = sampling.standardization(source.x, split.train)
     rows = Rows(
         train=split.train[labelled.train].astype(np.int32),
         val=split.validation.astype(np.int32),
