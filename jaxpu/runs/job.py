@@ -50,8 +50,9 @@ class Functions(NamedTuple):
             random key its data). ``key`` is the seed's own, ``fold_in(key(0), seed)``.
         advance: ``(static, key, state, shared, inputs, epochs) -> (state, history)``: ``epochs`` (static) more epochs.
             A history maps a column to an array with one entry an epoch in front, numbers or arrays. Epochs after the
-            end of a run cost and change nothing, and are NaN in every column of floats: this is how the engine tells
-            how many epochs a run has had. A run is the same in one segment or in many.
+            end of a run cost and change nothing, and are NaN in every column of floats and 0 in every other: this is
+            how the engine tells how many epochs a run has had, so one column at least must be told from that in every
+            epoch, even of a run that diverges. A run is the same in one segment or in many.
         finished: ``(static, state) -> bool``: whether the run is over.
         record: ``(run, history) -> pl.DataFrame``, on the host: what is recorded of a finished run, a row an epoch
             (see :func:`epoch_rows`) or one row in all, without ``run.columns``, which the engine puts in front.
