@@ -77,7 +77,7 @@ def test_runs_that_stop_early_make_room_and_each_has_its_own_length():
         rates=(0.3, 0.6, 0.99),
         seeds=6,
         epochs=25,
-        stop_below=0.05,
+        stop_below=0.02,
         placement=PlacementConfig(devices=1, part=2, segment=4),
     )
     outcome = toy.run(experiment)
@@ -267,7 +267,7 @@ def test_one_flipped_bit_is_named_and_only_what_it_hit_is_redone(tmp_path, name)
             with pytest.raises(ResultsError, match=r"damaged|unfinished"):
                 runs.read_folder(folder)
         notes = []
-        outcome = toy.run(experiment, folder, watch=lambda p: notes.append(p))
+        outcome = toy.run(experiment, folder, watch=notes.append)
         assert_frame_equal(outcome.runs, whole)
         assert_frame_equal(runs.read_folder(folder)[2], whole)
         lost = {"runs.parquet": 3, "parts": 1, "parameters": 1}.get(name, 0)

@@ -26,7 +26,7 @@ class Toy:
     keep: bool = False
     precision: str = "float32"
     content: str = "data"
-    placement: PlacementConfig = PlacementConfig(devices=1)
+    placement: PlacementConfig = dataclasses.field(default_factory=lambda: PlacementConfig(devices=1))
 
 
 class State(NamedTuple):
@@ -56,11 +56,11 @@ def advance(static, key, state, shared, inputs, epochs):
             if static.rows is not None:
                 x = lax.with_sharding_constraint(x, static.rows)
             step = {"x": x.max(), "path": x, "steps": jnp.ones((), jnp.int32)}
-            return State(x, state.epoch + 1), step
+            return State(x, jnp.where(x.max() < inputs["stop"], static.epochs, state.epoch + 1)), step
 
-        gap = {"x": jnp.full((), jnp.nan, state.x.dtype), "path": jnp.full((2,), jnp.nan, state.x.dtype)}
-        over = finished(static, state) | (state.x.max() < inputs["stop"])
-        return lax.cond(over, lambda s: (s._replace(epoch=0 * s.epoch + static.epochs), gap | {"steps": 0}), run, state)
+        nan = jnp.full((), jnp.nan, state.x.dtype)
+        gap = {"x": nan, "path": jnp.stack([nan, nan]), "steps": jnp.zeros((), jnp.int32)}
+        return lax.cond(finished(static, state), lambda state: (state, gap), run, state)
 
     return lax.scan(epoch, state, length=epochs)
 

@@ -148,7 +148,9 @@ def compiled(
         axis_names={"run"},
         check_vma=False,
     )
-    return jax.jit(sharded, donate_argnums=2).lower(*structure.unflatten(shapes)).compile()
+    # said, since along the axis batch the compiler would choose for itself, and a segment takes what another gives
+    by_run = NamedSharding(placement.mesh, spec)
+    return jax.jit(sharded, donate_argnums=2, out_shardings=by_run).lower(*structure.unflatten(shapes)).compile()
 
 
 def _segment(

@@ -33,7 +33,7 @@ class Slot:
     def append(self, columns: dict[str, np.ndarray], *, over: bool) -> int:
         """Add a segment without the epochs that were not run; how many were."""
         segment = len(next(iter(columns.values())))
-        ran = segment if not over else max(_ran(columns), 1)
+        ran = segment if not over else max(_ran(columns), int(self.epochs == 0))
         for name, values in columns.items():
             earlier = self.history.get(name)
             self.history[name] = values[:ran] if earlier is None else np.concatenate([earlier, values[:ran]])
