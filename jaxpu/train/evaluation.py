@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxpu import metrics, models
+from jaxpu.methods.objective import Hyper
 from jaxpu.metrics import multiclass
-from jaxpu.objective import Hyper
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
 
 AT_ONCE = 512
@@ -35,7 +35,8 @@ def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) ->
         history |= _outside(z_test, z_outside)
     if config.probes:
         train_set = (features(data, data.train), data.labeled, data.counts, data.y[data.train])
-        seen = ProbeInput(params, apply, *train_set, features(data, data.test), data.y[data.test], hyper)
+        test_set = (features(data, data.test), data.y[data.test])
+        seen = ProbeInput(params, apply, *train_set, *test_set, hyper, config.objective)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 
 from jaxpu import models
 from jaxpu.config import ModelConfig
-from jaxpu.objective import Hyper
+from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -64,7 +64,8 @@ class Config:
         model: the network. outputs: its logits a row, 1, or one a class where there are many.
         epochs, batch_size: as they say.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
-        mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
+        objective: the risks and penalties to choose from, and whether there is a mixed forward pass.
+        batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
         rules: selection rules followed during training. patience, min_delta: theirs.
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
@@ -76,7 +77,7 @@ class Config:
     epochs: int
     batch_size: int
     val_sizes: tuple[tuple[str, int], ...]
-    mixup: bool = True
+    objective: Objective
     batching: str = "mixed"
     lam_per: str = "batch"
     alpha_schedule: str = "constant"
@@ -93,7 +94,8 @@ class Config:
 class ProbeInput(NamedTuple):
     """What a probe may look at after an epoch: the network, the training set and the test set.
 
-    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them.
+    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them. ``hyper`` are the
+    numbers of the epoch.
     """
 
     params: models.Params
@@ -105,6 +107,7 @@ class ProbeInput(NamedTuple):
     x_test: Array
     y_test: Array
     hyper: Hyper
+    objective: Objective
 
 
 def features(data: Data, rows: Array) -> Array:

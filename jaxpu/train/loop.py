@@ -11,18 +11,22 @@ from jaxtyping import Float, Int
 
 from jaxpu import mixup, models
 from jaxpu.data import plan
-from jaxpu.objective import Hyper, log_ends
+from jaxpu.methods import objective
+from jaxpu.methods.objective import Hyper
 from jaxpu.selection import RULES, watched_column
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
-from jaxpu.train.step import StepKeys, optimizer, train_columns, update
+from jaxpu.train.step import Carry, StepKeys, optimizer, train_columns, update
 
 # What random numbers are for: a run's key is folded with one of these, then with the epoch.
 INIT, SHUFFLE, LAMBDA, STEPS = range(4)
 
 
 class State(NamedTuple):
-    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0."""
+    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0.
+
+    ``memory`` is what the method carries over steps, None for most.
+    """
 
     params: models.Params
     opt_state: optax.OptState
@@ -30,6 +34,7 @@ class State(NamedTuple):
     best: Float[Array, " rules"]
     best_epoch: Int[Array, " rules"]
     kept: models.Params | None
+    memory: Any = None
 
 
 class Run(NamedTuple):
@@ -71,6 +76,7 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
     model = models.build(config.model, data.x.shape[1:], config.outputs)
     params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
+    memory = config.objective.memory
     watched = max(len(_watched(config)), 1)  # empty arrays can neither be mapped in chunks nor sharded
     return State(
         params=params,
@@ -79,6 +85,7 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
         best=jnp.full((watched,), -jnp.inf),
         best_epoch=jnp.full((watched,), -1, jnp.int32),
         kept=params if config.keep_best else None,
+        memory=memory.init(params, data.train.shape[0]) if memory else None,
     )
 
 
@@ -109,18 +116,19 @@ def finished(state: State, config: Config) -> Array:
 def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
-    hyper = hyper._replace(log_end=log_ends(hyper, config.epochs)[state.epoch])
-    anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
+    hyper = objective.at(hyper, state.epoch, config.epochs)
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
-    step = functools.partial(update, data=data, config=config, hyper=hyper, anchor=anchor)
+    progress = objective.progress(state.epoch, config.epochs)
+    step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
     # a step's keys stay the same when steps of mere padding follow
     by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
-    (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, keys))
-    history = train_columns(terms, config) | evaluate(params, data, config, hyper)
-    state = state._replace(params=params, opt_state=opt_state, epoch=state.epoch + 1)
+    start = Carry(state.params, state.opt_state, state.memory)
+    after, terms = lax.scan(step, start, (rows, mask, lam, keys))
+    history = train_columns(terms, config) | evaluate(after.params, data, config, hyper)
+    state = state._replace(**after._asdict(), epoch=state.epoch + 1)
     return _follow_rules(state, history, config), history
 
 
