@@ -145,7 +145,7 @@ class _Sweep:
     def _place(self, group: Group) -> Placement:
         rows = group.rows(group.runs[0])
         count = sum(len(r) for r in (rows.train, rows.val, rows.test))
-        shape = arrays(group.origin).x.shape[1:]
+        shape = arrays(group.runs[0].cell.data).x.shape[1:]
         return resolve(self.experiment.placement, group.config, shape, count, len(group.runs))
 
     def _run_pool(self, pool: Pool, waiting: deque[RunSpec]) -> None:

@@ -48,7 +48,7 @@ class Pool:
         self.group, self.folder = group, folder
         self.program = Program(placement, group.config, min(asked.segment, group.config.epochs))
         self._checkpoint_seconds = asked.checkpoint_seconds
-        shared = arrays(group.origin)
+        shared = arrays(group.runs[0].cell.data)
         self._x = jax.device_put(jnp.asarray(shared.x), self.program.everywhere)
         self._y = jax.device_put(jnp.asarray(shared.y, jnp.int32), self.program.everywhere)
         self.slots = [Slot() for _ in range(placement.slots)]

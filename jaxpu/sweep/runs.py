@@ -5,9 +5,9 @@ import dataclasses
 import jax.numpy as jnp
 from jax import Array
 
-from jaxpu import objective, train
+from jaxpu import data, objective, train
 from jaxpu.config import Cell, ConfigError, Experiment, digest, expand
-from jaxpu.sweep.rows import Origin, Prepared, Rows, arrays, origin_of, prepare
+from jaxpu.sweep.rows import Arrays, Origin, Prepared, Rows, arrays, origin_of, prepare
 
 FORMAT = 2  # part of every run's identity: raise it when the meaning of recorded numbers changes
 
@@ -50,6 +50,10 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
     cells = expand(experiment)
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
     identities = [(FORMAT, c.method_name, c.label, c.method, c.data, c.model, c.training, _recorded(c)) for c in cells]
+    identities = [
+        (*i, *data.identity(c.data, data.load(c.data))) if c.data.file else i
+        for i, c in zip(identities, cells, strict=True)
+    ]
     return [
         RunSpec(cell, seed, digest(*identity, seed))
         for seed in seeds
@@ -95,12 +99,25 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
     Raises:
         ConfigError: for convolutions over rows that are no images.
     """
-    s, t, shared = cell.selection, cell.training, arrays(origin_of(cell.data))
+    shared = arrays(cell.data)
     if cell.model.name in ("cnn", "resnet") and shared.x.ndim not in (3, 4):
         raise ConfigError(
             f"model.name: {cell.model.name!r} wants images, rows of shape (h, w) or (h, w, c); those of "
             f"{cell.data.name} have shape {shared.x.shape[1:]} (digits are images with data.options {{as_images: 1}})"
         )
+    if not shared.truth and cell.method.base == "pn":
+        raise ConfigError(
+            f"methods: {cell.method_name!r} learns from true labels, and {cell.data.name} has observed ones only; "
+            "choose one of positive and unlabelled data (jaxpu list)"
+        )
+    try:
+        return _static_part(cell, prepared, shared)
+    except ValueError as error:
+        raise ConfigError(f"selection.rules: {error}") from None
+
+
+def _static_part(cell: Cell, prepared: Prepared, shared: Arrays) -> train.Config:
+    s, t = cell.selection, cell.training
     return train.Config(
         model=cell.model,
         epochs=t.epochs,
@@ -116,6 +133,7 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
         stop=s.stop,
         keep_best=s.default if s.keep_best else None,
         outputs=1 if cell.data.task == "pu" else shared.classes,
+        truth=shared.truth,
     )
 
 
@@ -137,6 +155,11 @@ def inputs(cell: Cell, seed: int) -> tuple[Array, train.Data, train.Config, obje
     (1, (44,))
     """
     prepared = prepare(cell.data, seed)
-    shared = arrays(origin_of(cell.data))
-    data = train.Data(jnp.asarray(shared.x), jnp.asarray(shared.y, jnp.int32), *map(jnp.asarray, prepared.rows))
-    return train.key_of(seed), data, static_part(cell, prepared), traced_part(cell, prepared)
+    shared = arrays(cell.data)
+    both = jnp.asarray(shared.x), jnp.asarray(shared.y, jnp.int32)
+    return (
+        train.key_of(seed),
+        train.Data(*both, *map(jnp.asarray, prepared.rows)),
+        static_part(cell, prepared),
+        traced_part(cell, prepared),
+    )

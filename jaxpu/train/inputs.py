@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from jaxpu import models
 from jaxpu.config import ModelConfig
 from jaxpu.objective import Hyper
+from jaxpu.selection import RULES
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -22,7 +23,7 @@ class Data(NamedTuple):
 
     Attributes:
         x: all features. y: all true labels, 1 = positive, or class numbers; training reads them only for ``pn`` and for
-            metrics.
+            metrics. Where nobody knows them (``Config.truth``) they are 0, and nothing reads them.
         train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
         val, test: rows of the held-out sets. val_pu: positions within ``val`` of its P, then its U, then padding.
         mean, sd: standardisation, from the training rows alone.
@@ -70,6 +71,10 @@ class Config:
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
         probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
         row_sharding: how the rows of one step are split over devices; None = not.
+        truth: whether true labels are known; without, metrics that need them are left out.
+
+    Raises:
+        ValueError: a rule needs true labels, and they are not known; with those that need none.
     """
 
     model: ModelConfig
@@ -88,12 +93,24 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
+    truth: bool = True
+
+    def __post_init__(self) -> None:
+        for rule in () if self.truth else self.rules:
+            name = rule.partition("@")[0]
+            if not RULES[name].label_free:
+                choices = ", ".join(name for name, rule in RULES.items() if rule.label_free)
+                raise ValueError(
+                    f"selection rule {rule!r} needs true labels, and only observed ones are known; "
+                    f"choose from {choices}"
+                )
 
 
 class ProbeInput(NamedTuple):
     """What a probe may look at after an epoch: the network, the training set and the test set.
 
-    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them.
+    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them. y is None where nobody
+    knows the true labels.
     """
 
     params: models.Params
@@ -101,9 +118,9 @@ class ProbeInput(NamedTuple):
     x_train: Array
     labeled: Array
     counts: Array
-    y_train: Array
+    y_train: Array | None
     x_test: Array
-    y_test: Array
+    y_test: Array | None
     hyper: Hyper
 
 
