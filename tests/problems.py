@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxpu import config, train
 from jaxpu.config import Cell, Experiment
 from jaxpu.methods.objective import Hyper, Objective
-from jaxpu.sweep import inputs
+from jaxpu.train.job import inputs
 
 TINY = {
     "name": "tiny",

@@ -1,20 +1,14 @@
-"""The vocabulary of splitting and labelling: keys, labels, rows, and counts that come from fractions."""
+"""The vocabulary of splitting and labelling: keys, rows, and counts that come from fractions."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Int64, Integer, Shaped
+from jaxtyping import Integer
 
 Key: TypeAlias = int | Sequence[int] | None
 """A source of randomness: one non-negative int or several, such as (seed, dataset number); None is refused."""
-
-Unchecked: TypeAlias = Shaped[np.ndarray, "..."]
-"""An array whose shape and values the function checks itself, to say what to do."""
-
-Labels: TypeAlias = Integer[np.ndarray, " n"] | Bool[np.ndarray, " n"]
-"""True labels: 1 = positive, 0 = negative."""
 
 Rows: TypeAlias = Integer[np.ndarray, " _"]
 """Row numbers."""
@@ -40,41 +34,6 @@ def generator(key: Key, purpose: str) -> np.random.Generator:
     if key is None:
         raise ValueError("expected a key (an int or a sequence of ints), got None, which is not reproducible")
     return np.random.default_rng(np.random.SeedSequence(key, spawn_key=(STREAMS[purpose],)))
-
-
-def is_positive(labels: Unchecked) -> Bool[np.ndarray, " n"]:
-    """Check labels and return where they are positive.
-
-    Raises:
-        ValueError: If the labels are not of shape (n,) or hold something else than 0 and 1.
-
-    Example:
-        >>> is_positive(np.array([0, 1]))
-        array([False,  True])
-    """
-    if labels.ndim != 1:
-        raise ValueError(f"expected labels of shape (n,), got {labels.shape}; flatten them first")
-    if not np.isin(labels, (0, 1)).all():
-        raise ValueError(f"expected labels 0 and 1, got {np.unique(labels)[:5]}; recode them first")
-    return labels == 1
-
-
-def class_numbers(labels: Unchecked) -> Int64[np.ndarray, " n"]:
-    """Check labels that may be of more than two classes and return them as class numbers.
-
-    Raises:
-        ValueError: If the labels are not of shape (n,) or hold something else than 0, 1, ..., k - 1.
-
-    Example:
-        >>> class_numbers(np.array([False, True])).tolist()
-        [0, 1]
-    """
-    if labels.ndim != 1:
-        raise ValueError(f"expected labels of shape (n,), got {labels.shape}; flatten them first")
-    numbers = labels.astype(np.int64)
-    if (numbers != labels).any() or (numbers < 0).any():
-        raise ValueError(f"expected labels 0, 1, ..., got {np.unique(labels)[:5]}; recode them first")
-    return numbers
 
 
 def ceil_of(fraction: float, n: int) -> int:
