@@ -1,5 +1,6 @@
 """The groups of settings of an experiment: frozen, validated, with nothing unknown in them."""
 
+import dataclasses
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
