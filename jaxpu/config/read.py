@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.schema import Experiment, as_dict
 from jaxpu.config.strict_yaml import load_yaml
+from jaxpu.functions import identity, label
 
 Kind = TypeVar("Kind")
 
@@ -114,7 +115,16 @@ def to_dict(experiment: Any) -> dict[str, Any]:
 
 def dump(experiment: Any) -> str:
     """The resolved experiment as YAML."""
-    return yaml.safe_dump(to_dict(experiment), sort_keys=False, allow_unicode=True, width=100)
+    return yaml.safe_dump(_written(to_dict(experiment)), sort_keys=False, allow_unicode=True, width=100)
+
+
+def _written(value: Any) -> Any:
+    """Settings as a file has them, functions and objects by their names."""
+    if isinstance(value, dict):
+        return {name: _written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_written(entry) for entry in value]
+    return value if value is None or isinstance(value, str | int | float) else label(value)
 
 
 def digest(*values: Any) -> str:
@@ -128,7 +138,7 @@ def digest(*values: Any) -> str:
     (True, False)
     """
     plain = [_chosen(v) if dataclasses.is_dataclass(v) else v for v in values]
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), default=identity)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

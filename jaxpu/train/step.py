@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
+from jaxtyping import Int
 
 from jaxpu import mixup, models, objective
 from jaxpu.objective import Hyper
@@ -16,10 +17,14 @@ from jaxpu.types import Scalar
 
 
 def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
-    """The optimiser of a run; its schedule ends with the last step that is no mere padding."""
+    """The optimiser of a run."""
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, updates(data, config))
+
+
+def updates(data: Data, config: Config) -> Int[Array, ""]:
+    """Updates of a whole run if none is skipped; steps of mere padding are none."""
     rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
-    steps = config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
-    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, steps)
+    return config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
 
 
 class Carry(NamedTuple):
@@ -56,8 +61,8 @@ def update(
     batch = _Batch(x, labeled, data.y[data.train[places]], mask.astype(jnp.float32), lam, anchor)
     loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
     grads, (terms, new_model_state) = jax.grad(loss, has_aux=True)(params, model_state)
-    updates, new_opt_state = optimizer(data, config, hyper).update(grads, opt_state, params)
-    moved = Carry(cast(models.Params, optax.apply_updates(params, updates)), new_model_state, new_opt_state)
+    change, new_opt_state = optimizer(data, config, hyper).update(grads, opt_state, params)
+    moved = Carry(cast(models.Params, optax.apply_updates(params, change)), new_model_state, new_opt_state)
     usable = (labeled * mask).sum() > 0
     kept = jax.tree.map(functools.partial(jnp.where, usable), moved, carry)
     return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
