@@ -109,7 +109,19 @@ def test_provenance_says_where_the_numbers_come_from(finished):
 def test_the_table_is_the_summary(finished):
     folder, _ = finished
     summary = pl.read_csv(folder / "summary.csv")
-    columns = ["dataset", "method", "cell", "selection", "metric", "n", "mean", "median", "sd", "ci_low", "ci_high"]
+    columns = [
+        "dataset",
+        "method",
+        "selection",
+        "metric",
+        "threshold",
+        "n",
+        "mean",
+        "median",
+        "sd",
+        "ci_low",
+        "ci_high",
+    ]
     assert summary.columns[: len(columns)] == columns
     numbers = {(r["method"], r["selection"], r["metric"]): r for r in summary.iter_rows(named=True)}
     # sections in the order of the rules, rows in the order of the methods

@@ -24,7 +24,6 @@ def rows(run_id: str, epochs: int = 3, *, recorded: int | None = None) -> pl.Dat
             "run_id": run_id,
             "dataset": "gaussians",
             "method": "vpu",
-            "cell": "",
             "seed": 0,
             "epochs_run": epochs,
             "epoch": np.arange(1, recorded + 1),

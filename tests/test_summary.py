@@ -267,6 +267,23 @@ def test_grid_points_are_typed_columns_from_the_run_to_every_table():
     assert row["estimate"] == pytest.approx(0.80 - 0.84)
 
 
+def test_rules_are_compared_over_seeds_not_over_runs():
+    selected = pl.DataFrame(
+        {
+            "seed": [0] * 4 + [1] * 4,
+            "selection": "last",
+            "f1": [0.05, 0.8, 0.9, 0.9, 0.6, 0.7, 0.9, NAN],
+            "regret": [0.5, 0.1, 0.0, 0.0, 0.3, 0.1, 0.0, 0.0],
+            "verdict": ["selection_artefact"] + ["healthy"] * 7,
+        }
+    )
+    settings = tiny(selection={"rules": ["last"], "default": "last"}).selection
+    [row] = summary.compare_rules(selected, settings).iter_rows(named=True)
+    assert (row["n_seeds"], row["n_runs"], row["below"], row["artefacts"]) == (2, 8, 2, 1)
+    assert row["regret"] == pytest.approx(1.0 / 8)
+    assert row["regret_low"] <= 0.1 <= 0.15 <= row["regret_high"], "of the two seeds' means, 0.15 and 0.1"
+
+
 def test_rules_are_compared_by_name_with_their_validation_set():
     shares = {"data__validation": [0.2, 0.1]}
     nested = {"rule": "val_f1", "validation": 0.1}
