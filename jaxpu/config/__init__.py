@@ -17,7 +17,6 @@ from jaxpu.config.schema import (
     SelectionConfig,
     Share,
     TrainingConfig,
-    named_method,
 )
 from jaxpu.config.strict_yaml import load_yaml
 
@@ -42,7 +41,6 @@ __all__ = [
     "expand",
     "load",
     "load_yaml",
-    "named_method",
     "parse",
     "put",
     "read",

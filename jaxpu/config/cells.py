@@ -9,8 +9,8 @@ from pydantic.dataclasses import dataclass
 from jaxpu.config.claim import STRICT, Claim
 from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.read import parse, put, to_dict
-from jaxpu.config.schema import DataConfig, Experiment, ModelConfig, SelectionConfig, TrainingConfig, named_method
-from jaxpu.methods import Method
+from jaxpu.config.schema import DataConfig, Experiment, ModelConfig, SelectionConfig, TrainingConfig
+from jaxpu.methods import Method, named_method
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -3,13 +3,13 @@
 import dataclasses
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.claim import STRICT, Claim
 from jaxpu.config.errors import unknown
 from jaxpu.functions import is_path
-from jaxpu.methods import METHODS, Method
+from jaxpu.methods import asks_for, named_method
 from jaxpu.selection import RULES
 
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
@@ -288,7 +288,7 @@ class Experiment:
                     f"selection rule {rule!r} wants positive and unlabelled rows; of many classes {choices}"
                 )
         for name, method in map(named_method, self.methods):
-            if method.base != "pn" or method.mixup or method.batching != "mixed" or method.decision != "half":
+            if not asks_for(method, "y") or method.mixup or method.batching != "mixed" or method.decision != "half":
                 raise ValueError(
                     f"method {name!r} is one of positive and unlabelled data; of many classes "
                     "'pn' with any surrogate, without penalty"
@@ -305,28 +305,6 @@ class Experiment:
                     f"selection rule {rule!r} wants validation share {size}; data.validation has {sorted(sizes)}"
                 )
         return self
-
-
-def named_method(entry: str | dict[str, Any]) -> tuple[str, Method]:
-    """Resolve an entry of ``methods`` to its name and its numbers.
-
-    Raises:
-        ValueError: for an unknown preset or field, with the choices.
-
-    >>> named_method({"preset": "vpudra_softlabel", "name": "half", "anchor": 0.5})[1].anchor
-    0.5
-    """
-    changes = {"preset": entry} if isinstance(entry, str) else dict(entry)
-    preset = changes.pop("preset", None)
-    if preset not in METHODS:
-        raise ValueError(unknown("method", preset, METHODS))
-    name = changes.pop("name", preset)
-    fields = [f.name for f in dataclasses.fields(Method)]
-    for key in changes:
-        if key not in fields:
-            raise ValueError(unknown("method field", key, ["preset", "name", *fields]))
-    plain = {**as_dict(METHODS[preset]), **changes}
-    return str(name), TypeAdapter(Method).validate_python(plain)
 
 
 def as_dict(value: Any) -> Any:

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxpu import models, train
 from jaxpu.config import ConfigError, PlacementConfig
-from jaxpu.objective import Hyper
+from jaxpu.methods.objective import Hyper
 from jaxpu.sweep.rows import Rows
 from jaxpu.train.evaluation import AT_ONCE
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from jaxpu import results
 from jaxpu.config import PlacementConfig, digest
-from jaxpu.objective import Hyper
+from jaxpu.methods.objective import Hyper
 from jaxpu.sweep import checkpoint
 from jaxpu.sweep.placement import Placement, Program, Slots
 from jaxpu.sweep.rows import Rows, arrays, prepare
@@ -59,7 +59,8 @@ class Pool:
         self._stacked: Slots | None = None
 
     def _inputs(self, run: RunSpec) -> tuple[Rows, Hyper]:
-        return self.group.rows(run), traced_part(run.cell, prepare(run.cell.data, run.seed))
+        prepared = prepare(run.cell.data, run.seed)
+        return self.group.rows(run), traced_part(run.cell, prepared, self.group.config.objective)
 
     @property
     def _state_file(self) -> Path:

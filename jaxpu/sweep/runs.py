@@ -1,12 +1,14 @@
 """From cells and seeds to runs: identities, and the groups that share one compiled program."""
 
 import dataclasses
+from collections.abc import Hashable
 
 import jax.numpy as jnp
 from jax import Array
 
-from jaxpu import models, objective, train
+from jaxpu import models, train
 from jaxpu.config import Cell, ConfigError, Experiment, digest, expand
+from jaxpu.methods import asks_for, objective, risk_identity
 from jaxpu.sweep.rows import Origin, Prepared, Rows, arrays, origin_of, prepare
 from jaxpu.train import optimizers
 
@@ -50,7 +52,10 @@ def runs_of(experiment: Experiment) -> list[RunSpec]:
     """
     cells = expand(experiment)
     seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
-    identities = [(FORMAT, c.method_name, c.label, c.method, c.data, c.model, c.training, _recorded(c)) for c in cells]
+    identities = [
+        (FORMAT, c.method_name, c.label, c.method, risk_identity(c.method), c.data, c.model, c.training, _recorded(c))
+        for c in cells
+    ]
     return [
         RunSpec(cell, seed, digest(*identity, seed))
         for seed in seeds
@@ -69,7 +74,7 @@ def _recorded(cell: Cell) -> list[object]:
 
 def groups_of(runs: list[RunSpec]) -> list[Group]:
     """Group runs by what is static; sizes do not depend on the seed, so one seed of each cell tells them."""
-    members: dict[tuple[object, ...], list[RunSpec]] = {}
+    members: dict[Hashable, list[RunSpec]] = {}
     shapes: dict[int, tuple[train.Config, tuple[int, ...]]] = {}
     for run in runs:
         if id(run.cell) not in shapes:
@@ -77,7 +82,9 @@ def groups_of(runs: list[RunSpec]) -> list[Group]:
             held_out = (len(prepared.rows.val), len(prepared.rows.test))
             shapes[id(run.cell)] = (static_part(run.cell, prepared), held_out)
         config, held_out = shapes[id(run.cell)]
-        key = (config, origin_of(run.cell.data), held_out)
+        structure = objective.structure_of(run.cell.method)
+        shared = dataclasses.replace(config, objective=objective.Objective(()))  # that of a group is of all its methods
+        key = (shared, structure, origin_of(run.cell.data), held_out)
         members.setdefault(key, []).append(run)
     return [_group(mine) for mine in members.values()]
 
@@ -85,13 +92,14 @@ def groups_of(runs: list[RunSpec]) -> list[Group]:
 def _group(runs: list[RunSpec]) -> Group:
     cells = {id(run.cell): run for run in runs}.values()
     each = [prepare(run.cell.data, run.seed) for run in cells]
-    config = static_part(runs[0].cell, each[0])
+    together = objective.objective_of([run.cell.method for run in cells])
+    config = static_part(runs[0].cell, each[0], together)
     n_train, n_val_pu = (max(len(getattr(one.rows, name)) for one in each) for name in ("train", "val_pu"))
     return Group(config, origin_of(runs[0].cell.data), n_train, n_val_pu, runs)
 
 
-def static_part(cell: Cell, prepared: Prepared) -> train.Config:
-    """The static half of a cell; :func:`traced_part` is the other one.
+def static_part(cell: Cell, prepared: Prepared, together: objective.Objective | None = None) -> train.Config:
+    """The static half of a cell, for the methods of its group (None = its own); :func:`traced_part` is the other one.
 
     Raises:
         ConfigError: for convolutions over rows that are no images.
@@ -110,7 +118,7 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
         epochs=t.epochs,
         batch_size=t.batch_size,
         val_sizes=prepared.val_sizes,
-        mixup=cell.method.mixup,
+        objective=together or objective.objective_of([cell.method]),
         batching=cell.method.batching,
         lam_per=t.lam_per,
         alpha_schedule=t.alpha_schedule,
@@ -134,16 +142,20 @@ def _check_own(cell: Cell, shape: tuple[int, ...], outputs: int) -> None:
         raise ConfigError(str(error)) from None
 
 
-def traced_part(cell: Cell, prepared: Prepared) -> objective.Hyper:
-    """The traced half of a cell."""
+def traced_part(cell: Cell, prepared: Prepared, together: objective.Objective | None = None) -> objective.Hyper:
+    """The traced half of a cell, for a program of its group's methods (None = its own)."""
     counts, n_labeled = prepared.class_counts, int(prepared.rows.n_labeled)
-    if cell.method.base == "pn_naive":  # whose classes are labelled and unlabelled
+    if not asks_for(cell.method, "y"):  # whose classes are labeled and unlabeled
         counts = (sum(counts) - n_labeled, n_labeled)
-    return objective.hyper_of(cell.method, cell.training, prepared.prior, counts)
+    return objective.hyper_of(cell.method, cell.training, prepared.prior, counts, together)
 
 
-def inputs(cell: Cell, seed: int) -> tuple[Array, train.Data, train.Config, objective.Hyper]:
+def inputs(
+    cell: Cell, seed: int, together: objective.Objective | None = None
+) -> tuple[Array, train.Data, train.Config, objective.Hyper]:
     """The arguments of :func:`jaxpu.train.train` for one run, for whoever wants to train it alone, with probes say.
+
+    ``together`` is the static part of all methods that the program is to serve, None = of this one.
 
     >>> from jaxpu.config import expand, parse
     >>> [cell] = expand(parse({"data": {"name": "gaussians", "options": {"n": 60}}, "methods": ["vpu"]}))
@@ -154,4 +166,4 @@ def inputs(cell: Cell, seed: int) -> tuple[Array, train.Data, train.Config, obje
     prepared = prepare(cell.data, seed)
     shared = arrays(origin_of(cell.data))
     data = train.Data(jnp.asarray(shared.x), jnp.asarray(shared.y, jnp.int32), *map(jnp.asarray, prepared.rows))
-    return train.key_of(seed), data, static_part(cell, prepared), traced_part(cell, prepared)
+    return train.key_of(seed), data, static_part(cell, prepared, together), traced_part(cell, prepared, together)

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxpu import metrics, models
+from jaxpu.methods.objective import Hyper
 from jaxpu.metrics import multiclass
-from jaxpu.objective import Hyper
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
 
 AT_ONCE = 512
@@ -21,9 +21,9 @@ Sets = dict[str, tuple[Array, Array, Array]]
 
 def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyper) -> History:
     """Everything recorded after an epoch, computed on the device in one forward pass over all sets."""
-    seen = ProbeInput(variables, models.build(config.model, data.x.shape[1:], config.outputs), data, hyper)
+    model = models.build(config.model, data.x.shape[1:], config.outputs)
     parts = (data.train, data.val, data.test, data.outside)
-    logits = _in_blocks(lambda rows: seen.logits(features(data, rows)), jnp.concatenate(parts))
+    logits = _in_blocks(lambda rows: model.logits(variables, features(data, rows)), jnp.concatenate(parts))
     ends = [sum(map(len, parts[:i])) for i in (1, 2, 3)]
     z_train, z_val, z_test, z_outside = jnp.split(logits - hyper.decision_offset, ends)
     judged: Sets = {"test": (z_test, data.y[data.test], jnp.ones(len(data.test)))}
@@ -34,6 +34,7 @@ def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyp
     if len(data.outside):
         history |= _outside(z_test, z_outside)
     if config.probes:
+        seen = ProbeInput(variables, model, data, hyper, config.objective)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 

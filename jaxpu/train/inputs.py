@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 
 from jaxpu import models
 from jaxpu.config import ModelConfig
-from jaxpu.objective import Hyper
-from jaxpu.train.optimizers import Choice
+from jaxpu.methods.objective import Hyper, Objective
+from jaxpu.train.optimizers import USUAL, Choice
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -65,7 +65,8 @@ class Config:
         model: the network. outputs: its logits a row, 1, or one a class where there are many.
         epochs, batch_size: as they say. optimizer: it and its schedule.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
-        mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
+        objective: the risks and penalties to choose from, and whether there is a mixed forward pass.
+        batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
         rules: selection rules followed during training. patience, min_delta: theirs.
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
@@ -77,7 +78,7 @@ class Config:
     epochs: int
     batch_size: int
     val_sizes: tuple[tuple[str, int], ...]
-    mixup: bool = True
+    objective: Objective
     batching: str = "mixed"
     lam_per: str = "batch"
     alpha_schedule: str = "constant"
@@ -89,11 +90,11 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
-    optimizer: Choice = Choice()
+    optimizer: Choice = USUAL
 
 
 class ProbeInput(NamedTuple):
-    """What a probe may look at after an epoch: the network, the data and the numbers.
+    """What a probe may look at after an epoch: the network, the data, the numbers of the epoch, and the static part.
 
     In the training set P comes first; ``data.counts`` is 1 on its rows and 0 on the padding behind them.
     """
@@ -102,6 +103,7 @@ class ProbeInput(NamedTuple):
     model: models.Model
     data: Data
     hyper: Hyper
+    objective: Objective
 
     @property
     def x_train(self) -> Array:

@@ -1,14 +1,16 @@
-"""Which rows of a padded batch belong to which set, and means over them.
+"""What every loss does with its arguments: which rows of a padded batch belong to which set, means, checks of numbers.
 
-The two rules that every loss relies on: padding is replaced before any arithmetic, and the mean of an empty
-set is 0.
+The rules that every loss relies on: padding is replaced before any arithmetic, the mean of an empty set is 0, and a
+Python number out of its range is refused, while a traced one is taken as it is.
 """
+
+import math
 
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Shaped
 
-from jaxpu.types import Labeled, Logits, Mask, Scalar
+from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 
 def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:
@@ -98,3 +100,38 @@ def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:
         2.0
     """
     return jnp.where(rows, values, 0).sum() / jnp.maximum(rows.sum(), 1)
+
+
+def check_range(name: str, value: ScalarLike, least: float | int, most: float | int = math.inf) -> None:
+    """Refuse a Python number outside [least, most], NaN, and infinity.
+
+    Raises:
+        ValueError: with the option's name, its value and the range.
+
+    Example:
+        >>> check_range("gamma", -1, 0)
+        Traceback (most recent call last):
+        ValueError: gamma is -1, expected a finite number of at least 0
+    """
+    if not isinstance(value, int | float) or (least <= value <= most and math.isfinite(value)):
+        return
+    wanted = f"a finite number of at least {least}" if most == math.inf else f"a number between {least} and {most}"
+    raise ValueError(f"{name} is {value}, expected {wanted}")
+
+
+def check_prior(prior: ScalarLike) -> None:
+    """Refuse a Python number as class prior that is not strictly between 0 and 1.
+
+    Raises:
+        ValueError: with the number and what to pass.
+
+    Example:
+        >>> check_prior(1.0)
+        Traceback (most recent call last):
+        ValueError: prior is 1.0, expected a number strictly between 0 and 1: ...
+    """
+    if isinstance(prior, int | float) and not 0 < prior < 1:
+        raise ValueError(
+            f"prior is {prior}, expected a number strictly between 0 and 1: "
+            "pass the share of positives among the unlabelled rows"
+        )
