@@ -1,6 +1,5 @@
 """Training with many classes: the same core, against NumPy; data with long tails, and rows from elsewhere."""
 
-import dataclasses
 from fractions import Fraction
 
 import jax
@@ -10,11 +9,11 @@ import polars as pl
 import pytest
 from problems import jitted_train
 
-from jaxpu import cli, collapse, config, models, objective, sweep, train
+from jaxpu import cli, collapse, config, models, sweep, train
 from jaxpu.collapse import Verdict
 from jaxpu.config import ConfigError, ModelConfig, TrainingConfig, expand, parse
 from jaxpu.data import load, plan, sampling
-from jaxpu.methods import Method, formula
+from jaxpu.methods import Course, Method, describe, objective
 from jaxpu.metrics import multiclass
 
 RAW = {
@@ -32,8 +31,7 @@ MOVING = {
     "preset": "pn",
     "name": "moving",
     "surrogate": "encouraging",
-    "log_end": 0.2,
-    "log_end_last": 0.8,
+    "log_end": {"start": 0.2, "end": 0.8},
     "class_weights": "inverse_frequency",
 }
 
@@ -76,8 +74,8 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
     for epoch in range(training.epochs):
         key = jax.random.fold_in(jax.random.fold_in(run_key, train.SHUFFLE), epoch)
         places, masks = plan.mixed_plan(key, len(rows), training.batch_size)
-        first, last = method.log_end, method.log_end if method.log_end_last is None else method.log_end_last
-        log_end = first + (last - first) * epoch / (training.epochs - 1)
+        moving = method.options.get("log_end", Course(0.75, 0.75))
+        log_end = moving.start + (moving.end - moving.start) * epoch / (training.epochs - 1)
         for place, mask in zip(np.asarray(places), np.asarray(masks), strict=True):
             batch = rows[place[mask]]
             z = x[batch] @ w + b
@@ -87,7 +85,7 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
             # the margin's gradient: 1 on the own class, -p_j / (1 - p_y) on the others
             others = p * (1 - own) / (1 - p_y)[:, None]
             weights = weight_of[y[batch]]
-            pull = weights * pull_of(method.surrogate, p_y, log_end) / weights.sum()
+            pull = weights * pull_of(method.options.get("surrogate", ""), p_y, log_end) / weights.sum()
             gradient = -pull[:, None] * (own - others)
             step += 1
             for i, (value, grad) in enumerate(((w, x[batch].T @ gradient), (b, gradient.sum(axis=0)))):
@@ -136,15 +134,13 @@ def test_two_classes_trained_as_many_are_the_binary_run():
     z = jnp.array([2.0, -1.0, 0.3])
     y = jnp.array([1, 0, 0])
     two = jnp.stack([-z / 2, z / 2], axis=1)
-    for method in (
-        Method("pn", surrogate="logistic"),
-        Method("pn", surrogate="encouraging"),
-        Method("pn", surrogate="focal"),
-    ):
-        hyper = objective.hyper_of(method, TrainingConfig(), 0.4)
+    for surrogate in ("logistic", "encouraging", "focal"):
+        method = Method("pn", options={"surrogate": surrogate})
+        alone, hyper = objective.objective_of([method]), objective.hyper_of(method, TrainingConfig(), 0.4)
+        now = objective.at(hyper, 0, 1)
         one, mask = jnp.ones(3), jnp.array([1.0, 1.0, 0.0])
-        binary, _ = objective.base_risk(hyper, z, one, y, mask)
-        many, _ = objective.base_risk(hyper, two, one, y, mask)
+        binary, _ = objective.base_risk(alone, now, z, one, mask, y=y)
+        many, _ = objective.base_risk(alone, now, two, one, mask, y=y)
         assert float(binary) == pytest.approx(float(many), rel=1e-6)
 
 
@@ -153,7 +149,7 @@ def test_two_classes_trained_as_many_are_the_binary_run():
 
 @pytest.mark.parametrize("weighting", ["none", "inverse_frequency", "effective_number"])
 def test_class_weights_come_from_the_training_rows(weighting):
-    method = Method("pn", surrogate="logistic", class_weights=weighting, effective_beta=0.9)
+    method = Method("pn", class_weights=weighting, effective_beta=0.9)
     counts = np.array([100, 10, 1])
     weights = np.asarray(objective.hyper_of(method, TrainingConfig(), float("nan"), counts.tolist()).class_weights)
     effective = (1 - 0.9**counts) / 0.1
@@ -163,7 +159,7 @@ def test_class_weights_come_from_the_training_rows(weighting):
         "effective_number": (1 / effective) / (1 / effective).mean(),
     }
     np.testing.assert_allclose(weights, wanted[weighting], rtol=1e-5)
-    assert ("weighted" in formula(method)) == (weighting != "none")
+    assert ("weighted" in describe(method)) == (weighting != "none")
 
 
 def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels():
@@ -181,7 +177,7 @@ def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels()
 
 
 def test_a_method_that_is_no_mean_has_no_class_weights():
-    with pytest.raises(ConfigError, match="class_weights is 'inverse_frequency', expected 'none' for 'nnpu_reversal'"):
+    with pytest.raises(ConfigError, match="class_weights is 'inverse_frequency', expected 'none' for 'nnpu'"):
         cell(data={"name": "gaussians"}, methods=[{"preset": "nnpu", "class_weights": "inverse_frequency"}])
 
 
@@ -189,12 +185,11 @@ def test_a_method_that_is_no_mean_has_no_class_weights():
     ("schedule", "ends"), [("linear", [0.2, 0.35, 0.5, 0.65, 0.8]), ("step", [0.2, 0.2, 0.8, 0.8, 0.8])]
 )
 def test_the_log_end_moves_over_the_epochs(schedule, ends):
-    method = Method("pn", surrogate="encouraging", log_end=0.2, log_end_last=0.8, log_end_schedule=schedule)
+    method = Method("pn", options={"surrogate": "encouraging", "log_end": Course(0.2, 0.8, schedule)})
     hyper = objective.hyper_of(method, TrainingConfig(), 0.4)
-    np.testing.assert_allclose(objective.log_ends(hyper, 5), ends, rtol=1e-6)
-    assert f"up to 0.2, {schedule} to 0.8" in formula(method)
-    constant = objective.hyper_of(dataclasses.replace(method, log_end_last=None), TrainingConfig(), 0.4)
-    np.testing.assert_array_equal(objective.log_ends(constant, 5), np.full(5, np.float32(0.2)))
+    found = [objective.at(hyper, epoch, 5).options["log_end"] for epoch in range(5)]
+    np.testing.assert_allclose(found, ends, rtol=1e-6)
+    assert "encouraging loss up to 0.2 to 0.8" in describe(method)
 
 
 # Data

@@ -165,7 +165,7 @@ def test_adamw_with_a_cosine_is_a_plain_optax_loop(adamw_run):
 
 
 def test_numbers_are_traced_and_choices_are_not(adamw_run):
-    cell, (key, data, static, hyper), _ = adamw_run
+    _, (key, data, *_), _ = adamw_run
     before = jitted_train._cache_size()
     other = {"training__optimizer": "adamw", "training__schedule": "cosine", "training__weight_decay": 0.3}
     other |= {"training__lr": 0.2, "methods": ["pudra"], "data__c": 0.1}
