@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, objective, results, train
+from jaxpu import analysis, cli, collapse, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
+from jaxpu.methods import objective
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(200) % 2
@@ -130,8 +131,8 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
 
     risk = objective.base_risk
 
-    def pushed_down(hyper, logits, *rest):  # a term that pushes every p to 0, harder than the risk pulls up
-        value, clipped = risk(hyper, logits, *rest)
+    def pushed_down(alone, hyper, logits, *rest, **context):  # pushes every p to 0, harder than the risk pulls up
+        value, clipped = risk(alone, hyper, logits, *rest, **context)
         return value + 20.0 * jnp.square(logits + 8.0).mean(), clipped
 
     monkeypatch.setattr(objective, "base_risk", pushed_down)

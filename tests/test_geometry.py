@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from jaxpu import losses, mixup
+from jaxpu import mixup
 from jaxpu.collapse import geometry, meanfield
-from jaxpu.methods import METHODS
+from jaxpu.methods import METHODS, RISKS
 
 P = np.linspace(0.02, 0.98, 25)
 MU = np.array([1e-3, 0.1, 0.5, 0.9, 1.0])
@@ -44,7 +44,15 @@ CLOSED_RISKS = {
 }
 
 
-@pytest.mark.parametrize("name", losses.LOSSES)
+CLOSED_RISKS |= {
+    "pn_naive": lambda p, pi: p - 0.5,  # half of the rows are labeled
+    "nnpu_clip": CLOSED_RISKS["nnpu"],
+    "pudra_batch": lambda p, pi: (p - 0.5) * (1 - p),
+    "pudra_softplus": lambda p, pi: p * (1 + pi / np.log1p(-p)),
+}
+
+
+@pytest.mark.parametrize("name", RISKS)
 def test_risks_have_their_closed_slopes(name):
     p, pi = np.meshgrid(P, [0.1, 0.4, 0.7])
     shape = geometry.risk_shape(name, jnp.asarray(p), jnp.asarray(pi))
@@ -186,7 +194,7 @@ def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_meth
     ends = [meanfield.iterate(jnp.full(SIZE, p), hypers, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
     for row, name in enumerate(names):
         stable = np.asarray(found.p[row])[np.asarray(found.stable[row])]
-        if METHODS[name].base.startswith("variational"):
+        if METHODS[name].risk.startswith("variational"):
             assert not stable.size, "VPU's risk does not know p's level, and its anchor pulls up without end"
             assert all(float(end[row]) > 0.9 for end in ends), name
         for end in ends if stable.size else []:

@@ -339,7 +339,7 @@ def test_a_risk_that_cannot_be_trained_says_what_it_lacks():
     now = objective.at(objective.hyper_of(Method(users.one_a_row), TrainingConfig(), 0.4), 0, 1)
     with pytest.raises(ValueError, match=r"one_a_row returned a value of shape \(3,\).*take the mean"):
         objective.base_risk(alone, now, jnp.zeros(3), jnp.ones(3), jnp.ones(3))
-    with pytest.raises(ValueError, match="argument 'w' has no default.*prior, mask, y"):
+    with pytest.raises(ValueError, match=r"argument 'w' has no default.*prior, mask, y"):
         objective.objective_of([Method(lambda z, labeled, *, y=None, w: z.mean())])
 
 
