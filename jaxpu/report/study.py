@@ -6,6 +6,7 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
+from jaxpu.analysis import Tables
 from jaxpu.config.ensemble import EnsembleExperiment
 from jaxpu.config.guided import GuidedExperiment
 from jaxpu.report.claims import claims_markdown
@@ -14,7 +15,7 @@ from jaxpu.report.parts import repeat
 from jaxpu.report.tables import plain
 from jaxpu.report.words import VERDICTS, verdict_name
 from jaxpu.results import write_frame, write_text
-from jaxpu.study import Outcome, Tables
+from jaxpu.study import Outcome
 
 
 def write_folder(
