@@ -33,7 +33,7 @@ from jaxpu.config import (
 )
 from jaxpu.config.schema import as_dict
 from jaxpu.methods import METHODS, Course, Method
-from jaxpu.sweep.runs import FORMAT
+from jaxpu.runs import FORMAT
 
 
 def test_numbers_are_those_of_yaml_1_2(tmp_path):
@@ -376,7 +376,7 @@ def test_a_digest_changes_with_every_number_and_with_nothing_else():
 
 
 def test_defaults_are_those_that_recorded_runs_were_made_with():
-    """Identities leave defaults out: whoever changes one here raises ``sweep.runs.FORMAT``, a new one is added."""
+    """Identities leave defaults out: whoever changes one here raises ``jaxpu.runs.FORMAT``, a new one is added."""
     recorded = {
         DataConfig: {
             "name": "spambase",
