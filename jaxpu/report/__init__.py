@@ -1,7 +1,9 @@
-"""From recorded numbers to what people read: ``table.md``, figures and a self-contained ``report.html``."""
+"""From recorded numbers to what people read: ``table.md``, figures and a self-contained ``report.html``.
 
-from jaxpu.report.page import html
-from jaxpu.report.tables import table_markdown, table_rich
-from jaxpu.report.write import write
+One engine renders all pages: a Markdown text with placeholders and the figures that belong to it.
+"""
 
-__all__ = ["html", "table_markdown", "table_rich", "write"]
+from jaxpu.report.experiment import frames_of, write
+from jaxpu.report.page import PageError, page
+
+__all__ = ["PageError", "frames_of", "page", "write"]
