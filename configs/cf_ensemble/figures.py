@@ -1,18 +1,50 @@
-"""How an aggregator turns upside down, drawn from :mod:`jaxpu.ensemble.flow` and one synthetic problem."""
+"""How an aggregator turns upside down: the linear flow beside one synthetic problem, and when continued runs heal.
+
+``scripts/reproduce.py`` calls ``figures`` and ``tables``.
+"""
 
 import functools
+import json
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import polars as pl
 from jax import numpy as jnp
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Canvas
 
 from jaxpu import ensemble
-from jaxpu.plots.style import BLUE, GREEN, INK, QUIET, RED, STYLE, WIDTH, headline
+from jaxpu.plots import Figure
+from jaxpu.plots.frames import NothingToShow, require
+from jaxpu.plots.style import BLUE, COLOURS, GREEN, INK, MARKERS, QUIET, RED, WIDTH, headline, look
+from jaxpu.report.study import Results
 
 LR, RATE, M, SWEEPS = 0.01, 0.1, 10, 30
+RATING_RATE = "ratings.rate"
+
+
+def figures(results: Results) -> list[Figure]:
+    """Of the mechanism, and of the runs that were continued."""
+    of_path = "One synthetic problem at 10 % positives: factors of 30 sweeps held fixed, and the aggregator let go."
+    found = [
+        Figure("aggregator_path", "mechanism", aggregator_path, of_path),
+        Figure("phase_plane", "mechanism", phase_plane, f"Left: {of_path} Right: the closed form."),
+    ]
+    if "cf_transient" in results.done:
+        note = "Every mark is a run; on the dotted line the measured time is the predicted one."
+        runs = results.frame("cf_transient", "runs")
+        found.append(Figure("healing", "cf_transient", lambda: healing(runs.collect()), note))
+    return found
+
+
+def tables(results: Results) -> dict[str, pl.DataFrame]:
+    """The original's figures, met: what scripts/reference_ensemble.py wrote; none without it."""
+    path = results.folder / "cf_ensemble" / "reference.json"
+    if not path.exists():
+        return {}
+    fits = pl.DataFrame(json.loads(path.read_text(encoding="utf-8"))["fits"], infer_schema_length=None)
+    off = pl.col("largest_difference_from_original_w_b").map_elements(lambda d: f"{d:.0e}", pl.String)
+    return {"reference": fits.with_columns(off).rename({off.meta.output_name(): "off the original's w, b"})}
 
 
 class Path(NamedTuple):
@@ -29,15 +61,12 @@ class Path(NamedTuple):
     rate: Any
 
 
-def aggregator_path() -> Figure:
+def aggregator_path() -> Canvas:
     """Draw Σ w, b, mean prediction and class separation of one run against the linear flow in closed form.
-
-    >>> aggregator_path().get_suptitle()[:34]
-    'Two time scales: the base rate wit'
     """
     path = one_path()
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 3.1))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 3.1))
         panels, lines = figure.subplots(1, 3), []
         columns = (("Σ w", path.total, 0), ("b", path.bias, 1))
         for axis, (name, measured, k) in zip(panels, columns, strict=False):
@@ -59,15 +88,12 @@ def aggregator_path() -> Figure:
     return figure
 
 
-def phase_plane() -> Figure:
+def phase_plane() -> Canvas:
     """Draw the fast phase in the plane of Σ w and b: the conserved line, and where p = π ends it.
-
-    >>> phase_plane().get_suptitle()[:30]
-    'Σ w and b move along one line '
     """
     path = one_path()
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 3.4))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 3.4))
         plane, critical = figure.subplots(1, 2)
         total = np.linspace(-4, 1.4, 50)
         log_odds = np.log(path.rate / (1 - path.rate))
@@ -126,3 +152,37 @@ def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     p = jax.nn.sigmoid(w @ ratings + b[:, None])
     mean_p = (p * known[None, :]).sum(1) / known.sum()
     return Path(jnp.asarray(updates), w.sum(1), b, mean_p, w @ late.direction[:-1], near_start, near_end, level, rate)
+
+
+def healing(runs: pl.DataFrame) -> Canvas:
+    """Draw when continued runs turned round and when they were healthy, against what the linear flow predicts.
+
+    Raises:
+        NothingToShow: no run was continued, or none turned round.
+    """
+    require(runs, "ranked_at", "healthy_at", "heal_theory", "slow_updates", RATING_RATE)
+    rates = runs.with_columns(rate=pl.col(RATING_RATE))
+    turned = rates.filter(pl.col("ranked_at").is_not_null(), pl.col("heal_theory") > 0, pl.col("roc_auc") < 0.5)
+    if turned.is_empty():
+        raise NothingToShow("No run turned round after its training.")
+    names = rates["rate"].unique(maintain_order=True).to_list()
+    with look():
+        figure = Canvas(figsize=(WIDTH, 3.6))
+        ranked, healthy = figure.subplots(1, 2)
+        ratio = turned["ranked_at"] / turned["heal_theory"]
+        for k, rate in enumerate(names[: len(COLOURS)]):
+            marks: dict[str, Any] = {"color": COLOURS[k], "marker": MARKERS[k], "alpha": 0.5, "linewidth": 0}
+            mine = turned.filter(pl.col("rate") == rate)
+            ranked.scatter(mine["heal_theory"], mine["ranked_at"], 14, label=f"rate {rate:g}", **marks)
+            done = rates.filter(pl.col("rate") == rate, pl.col("healthy_at").is_not_null())
+            healthy.scatter(done["slow_updates"], done["healthy_at"], 14, **marks)
+        ranked.set(xlabel="predicted: ranking turns round", ylabel="measured, updates")
+        healthy.set(xlabel="slow time scale 1 / (η λ), updates", ylabel="verdict healthy, updates")
+        for axis in (ranked, healthy):
+            axis.set(xscale="log", yscale="log")
+            low, high = axis.get_xlim()
+            axis.plot([low, high], [low, high], ":", color=QUIET, linewidth=1)
+        handles, labels = ranked.get_legend_handles_labels()
+        statement = f"Runs turn round {ratio.median():.2f} times the closed form's time after they began (median)"
+        headline(figure, statement, dict(zip(labels, handles, strict=True)))
+    return figure

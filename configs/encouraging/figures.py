@@ -1,31 +1,61 @@
-"""How much an example pulls: by its loss and the probability of its label, and over training."""
+"""How large an example's gradient is: by its loss and the probability of its label, and over training.
 
+``scripts/reproduce.py`` calls ``figures``.
+"""
+
+import functools
 from collections.abc import Mapping
 
 import jax.numpy as jnp
 import numpy as np
-from matplotlib import rc_context
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure as Canvas
 
+from jaxpu.config import expand, parse
 from jaxpu.losses import gradient_size
-from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, STYLE, WIDTH, headline
-from jaxpu.study.well_classified import BINS, QUANTILES, Course
+from jaxpu.plots import Figure
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
+from jaxpu.report.study import Results
+from well_classified import BINS, QUANTILES, Course, course
 
 COLOURS = {"cross_entropy": INK, "mse": QUIET, "mae_mse": GREEN, "bonus": RED, "encouraging": BLUE, "focal": PURPLE}
 WELL = 0.9
 """A row whose label has at least this probability counts as well classified."""
 
+LOOKED_AT, LR, SEEDS = "encouraging_digits_classes", 0.001, 8
+"""The experiment, the learning rate and the number of seeds that are trained once more, with probes."""
 
-def gradient_sizes() -> Figure:
+NAMES = {"encouraging_75": "encouraging"}
+"""Methods of the experiments whose loss has another name in ``COLOURS``."""
+
+
+def figures(results: Results) -> list[Figure]:
+    """Of the losses themselves, and of what was seen over training."""
+    found = [Figure("gradient_sizes", "mechanism", gradient_sizes, "From the closed forms, with the losses' defaults.")]
+    if LOOKED_AT not in results.done:
+        return found
+    seen = functools.cache(lambda: courses(results))
+    note = f"Ten digits at a learning rate of {LR:g}, {SEEDS} seeds; "
+    return found + [
+        Figure("pull_over_training", "training", lambda: pull_over_training(seen()), note + "bands are quartiles."),
+        Figure("gradient_norms", "training", lambda: gradient_norms(seen()), note + "medians over the seeds."),
+        Figure("margins", "training", lambda: margins(seen()), note + "thick: the middle half, thin: the middle 90 %."),
+    ]
+
+
+def courses(results: Results) -> dict[str, Course]:
+    """Train the supervised cells of an experiment at one learning rate again, and look at every epoch."""
+    cells = expand(parse(results.config(LOOKED_AT), where=LOOKED_AT))
+    chosen = {NAMES.get(cell.method_name, cell.method_name): cell for cell in cells if cell.training.lr == LR}
+    return {name: course(chosen[name], SEEDS) for name in COLOURS if name in chosen}
+
+
+def gradient_sizes() -> Canvas:
     """Draw the size s(p) of the gradient of each loss against the probability p of the label, whole and near 1.
-
-    >>> gradient_sizes().get_suptitle()[:44]
-    'Only the bonus pulls as hard at p = 1 as any'
     """
     p = jnp.linspace(0.0, 1.0, 401)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.9))
         whole, near_one = figure.subplots(1, 2)
         for name, colour in COLOURS.items():
             size = gradient_size(name, p)
@@ -42,15 +72,15 @@ def gradient_sizes() -> Figure:
     return figure
 
 
-def pull_over_training(courses: Mapping[str, Course]) -> Figure:
+def pull_over_training(courses: Mapping[str, Course]) -> Canvas:
     """Draw over the epochs how many rows are well classified, their share of the pull, and the median margin.
 
     Args:
         courses: what was seen of each loss; the names of ``COLOURS``. Lines are medians over the seeds, bands their
             quartiles.
     """
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.9))
         share, pull, margin = figure.subplots(1, 3)
         for name, seen in courses.items():
             _band(share, _well(seen.rows), name)
@@ -64,7 +94,7 @@ def pull_over_training(courses: Mapping[str, Course]) -> Figure:
     return figure
 
 
-def gradient_norms(courses: Mapping[str, Course]) -> Figure:
+def gradient_norms(courses: Mapping[str, Course]) -> Canvas:
     """Draw the norm of a row's gradient in all parameters against the probability of its label, halfway and at the end.
 
     Args:
@@ -73,8 +103,8 @@ def gradient_norms(courses: Mapping[str, Course]) -> Figure:
     """
     middles = (np.arange(BINS) + 0.5) / BINS
     epochs = next(iter(courses.values())).norms.shape[1]
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.9))
         halfway, end = figure.subplots(1, 2, sharey=True)
         for axis, epoch in ((halfway, max(epochs // 2, 1)), (end, epochs)):
             for name, seen in courses.items():
@@ -105,14 +135,14 @@ def _norm_statement(courses: Mapping[str, Course]) -> str:
     return f"In the end the gradient at p > 0.9, as a share of that at p near 0.55: {' and '.join(ratios)} loss"
 
 
-def margins(courses: Mapping[str, Course]) -> Figure:
+def margins(courses: Mapping[str, Course]) -> Canvas:
     """Draw the margins of the training rows after the last epoch: their median, middle half and middle 90 %.
 
     Args:
         courses: what was seen of each loss; the names of ``COLOURS``. The quantiles are medians over the seeds.
     """
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 0.9 + 0.32 * len(courses)))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 0.9 + 0.32 * len(courses)))
         axis = figure.subplots()
         for place, (name, seen) in enumerate(courses.items()):
             least, low, middle, high, most = np.median(seen.margins[:, -1], axis=0)

@@ -1,30 +1,64 @@
-"""Loss geometry and the mean field, drawn from :mod:`jaxpu.collapse.geometry` and :mod:`jaxpu.collapse.meanfield`."""
+"""Loss geometry and the mean field, drawn; and where the mean field rests beside where networks end.
+
+``scripts/reproduce.py`` calls ``figures`` and ``tables``.
+"""
 
 import dataclasses
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+import polars as pl
+from matplotlib.figure import Figure as Canvas
 
 from jaxpu import mixup
 from jaxpu.collapse import geometry, meanfield
+from jaxpu.config import expand, parse
 from jaxpu.methods import METHODS, Method
-from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, STYLE, WIDTH, headline
+from jaxpu.plots import Figure
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
+from jaxpu.report.study import Results
+from jaxpu.sweep import prepare
 
 TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
+NOTE = "From the code that training runs, not from runs."
 
 
-def penalty_slopes() -> Figure:
-    """Draw the pull dL/dz of both penalties against p, for four targets μ.
+def figures(results: Results) -> list[Figure]:
+    """The figures of the section on geometry and mean field."""
+    drawn = (penalty_slopes, fixed_point_curves, mean_field_paths, learning_rates)
+    return [Figure(draw.__name__, "mean_field", draw, f"{(draw.__doc__ or '').splitlines()[0]} {NOTE}") for draw in drawn]
 
-    >>> penalty_slopes().get_suptitle()[:46]
-    'Both penalties rest at p = μ and push down onl'
+
+def tables(results: Results) -> dict[str, pl.DataFrame]:
+    """Where networks end, against the fixed point of their mean field, over the grid of h1_anchor."""
+    if "h1_anchor" not in results.done:
+        return {}
+    selected = results.frame("h1_anchor", "selected").filter(pl.col("selection") == "last").collect()
+    point = ["method.anchor", "data.prior_scale"]
+    ends = selected.group_by(point, maintain_order=True).agg(pl.col("test_score_mean").mean(), pl.col("f1").median())
+    experiment = parse(results.config("h1_anchor"), where="h1_anchor")
+    cells = [cell for cell in expand(experiment) if cell.method.anchor in (0.0, 1.0)]
+    priors = [float(prepare(cell.data, experiment.first_seed).prior) for cell in cells]
+    fixed = _fixed([cell.method for cell in cells], priors, cells[0].training.alpha)
+    rows = pl.DataFrame(
+        {
+            "method.anchor": [cell.method.anchor for cell in cells],
+            "data.prior_scale": [cell.data.prior_scale for cell in cells],
+            "mean field p": fixed,
+        }
+    )
+    found = rows.join(ends, on=point, how="left", maintain_order="left")
+    names = {"method.anchor": "anchor", "data.prior_scale": "given prior / true"}
+    return {"mean_field": found.rename(names | {"test_score_mean": "mean p of networks", "f1": "median F1"})}
+
+
+def penalty_slopes() -> Canvas:
+    """Draw the gradient dL/dz of both penalties against p, for four targets μ.
     """
     p = np.linspace(0.002, 0.998, 400)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.9))
         panels = figure.subplots(1, 2)
         for axis, name in zip(panels, mixup.PENALTIES, strict=True):
             for mu, colour in TARGETS.items():
@@ -35,35 +69,32 @@ def penalty_slopes() -> Figure:
             axis.set(xlabel="p", ylabel="dL/dz (above 0: p goes down)", title=name.replace("_", " "))
             axis.set_ylim(-3.2, 9.5) if name == "log_mse" else axis.set_ylim(-0.55, 0.3)
         handles, names = panels[0].get_legend_handles_labels()
-        statement = "Both penalties rest at p = μ and push down only above it; at a tiny μ log-MSE pushes hardest"
+        statement = "Both penalties are least at p = μ and push down only above it; at a tiny μ log-MSE pushes hardest"
         headline(figure, statement, dict(zip(names, handles, strict=True)))
     return figure
 
 
-def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
-    """Draw where the mean field comes to rest: against the anchor, the floor of the target, and the told prior.
-
-    >>> fixed_point_curves().get_suptitle()[:33]
-    'The soft label leaves the fixed p'
+def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Canvas:
+    """Draw where the mean field has its fixed point: against the anchor, the floor of the target, and the given prior.
     """
     # as many points each, so that one program serves all curves
     anchors, floors, priors = np.linspace(0, 1, 20), np.linspace(0, 0.95, 20), np.linspace(0.05, 0.95, 20)
     soft = METHODS["vpudra_softlabel"]
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.9))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.9))
         by_anchor, by_floor, by_prior = figure.subplots(1, 3)
         for penalty, colour in (("point_process", BLUE), ("log_mse", RED)):
             base = dataclasses.replace(soft, penalty=penalty)
             anchored = [dataclasses.replace(base, anchor=float(a)) for a in anchors]
             floored = [dataclasses.replace(base, floor=float(f)) for f in floors]
             by_anchor.plot(
-                anchors, _rests(anchored, [prior] * 20, alpha), color=colour, label=penalty.replace("_", " ")
+                anchors, _fixed(anchored, [prior] * 20, alpha), color=colour, label=penalty.replace("_", " ")
             )
-            by_floor.plot(floors, _rests(floored, [prior] * 20, alpha), color=colour)
+            by_floor.plot(floors, _fixed(floored, [prior] * 20, alpha), color=colour)
         for anchor, style in ((0.0, "-"), (1.0, "--")):
             method = dataclasses.replace(soft, anchor=anchor)
             by_prior.plot(
-                priors, _rests([method] * 20, list(priors), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
+                priors, _fixed([method] * 20, list(priors), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
             )
         for axis, name in ((by_anchor, "anchor a"), (by_floor, "floor of the target")):
             axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
@@ -71,7 +102,7 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
         by_anchor.set_ylabel("fixed point of p")
         by_anchor.legend(loc="lower right", fontsize=8)
         by_prior.legend(loc="lower right", fontsize=8)
-        by_prior.set(xlabel="told prior π", ylim=(0, 1))
+        by_prior.set(xlabel="given prior π", ylim=(0, 1))
         statement = (
             "The soft label leaves the fixed point at p = π; an anchor and a floor both lift it, as a larger π would"
         )
@@ -79,11 +110,8 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
     return figure
 
 
-def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, lr: float = 0.5) -> Figure:
+def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, lr: float = 0.5) -> Canvas:
     """Draw p over the steps of the mean field from four starts, for four members of the family.
-
-    >>> mean_field_paths(steps=50).get_suptitle()[:38]
-    'From any start the soft label comes ba'
     """
     members = {
         "soft label, point process": METHODS["vpudra_softlabel"],
@@ -92,8 +120,8 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
         "variational risk, soft label": dataclasses.replace(METHODS["vpu"], anchor=0.0),
     }
     starts = np.array([0.001, 0.05, 0.5, 0.95])
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.6))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
             hypers = _stack([meanfield.setting(method, prior, lr=lr)] * len(starts))
             paths = meanfield.iterate(jnp.asarray(starts), hypers, _lams(alpha, len(starts)), steps)
@@ -109,11 +137,8 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
     return figure
 
 
-def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, steps: int = 600) -> Figure:
+def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, steps: int = 600) -> Canvas:
     """Draw where p is in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram.
-
-    >>> learning_rates(points=20, steps=50).get_suptitle()[:38]
-    'Up to a step of 2/J″ (dashed) p rests;'
     """
     members = {
         "soft label, point process": METHODS["vpudra_softlabel"],
@@ -122,8 +147,8 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
         "anchor, log-MSE": METHODS["vpudra_fixed"],
     }
     rates = np.geomspace(2, 120, points)
-    with rc_context(STYLE):
-        figure = Figure(figsize=(WIDTH, 2.6))
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
             hypers = _stack([meanfield.setting(method, prior, lr=float(rate)) for rate in rates])
             paths = np.asarray(meanfield.iterate(jnp.full(points, 0.3), hypers, _lams(alpha, points), steps))
@@ -138,7 +163,7 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
     return figure
 
 
-def _rests(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
+def _fixed(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
     hypers = _stack([meanfield.setting(m, float(pi)) for m, pi in zip(methods, priors, strict=True)])
     return np.asarray(meanfield.fixed_points(hypers, _lams(alpha, len(methods))).p[:, 0])
 

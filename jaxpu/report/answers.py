@@ -64,9 +64,13 @@ def verdict_counts(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     told = []
     for rule in rules:
         mine = selected.filter(pl.col("selection") == rule)
-        where = f"at the {rule_name(rule)}" if rule in ("last", "end") else f"under {rule_name(rule)}"
-        told.append(f"Verdicts {where}: {_counted(mine)}, of {mine.height} runs.")
+        told.append(f"Verdicts {under(rule)}: {_counted(mine)}, of {mine.height} runs.")
     return " ".join(told)
+
+
+def under(rule: str) -> str:
+    """Which runs are meant, by the rule that selected their epoch."""
+    return f"at the {rule_name(rule)}" if rule in ("last", "end") else f"under {rule_name(rule)}"
 
 
 def _counted(frame: pl.DataFrame) -> str:
@@ -87,7 +91,7 @@ def claims_sentence(claims: pl.DataFrame) -> str:
     return f"Of {claims.height} claim{'s' if claims.height > 1 else ''} {listed(parts)}."
 
 
-def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 8) -> Markdown:
+def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 5) -> Markdown:
     """A line for each row with failing runs, the highest rate first; all rows without share one.
 
     Args:
@@ -119,7 +123,7 @@ def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 8) -> Mark
 def _row(label: str, rows: pl.DataFrame, rules: Sequence[str]) -> str:
     words = [f"**{verdict_name(word)}**" for word in rows["verdict"].unique(maintain_order=True)]
     said = [
-        f"{round(row['rate'] * row['n'])} of {row['n']} runs fail under {rule_name(row['selection'])} (95 % interval "
+        f"{round(row['rate'] * row['n'])} of {row['n']} runs fail {under(row['selection'])} (95 % interval "
         f"{100 * row['ci_low']:.0f} to {100 * row['ci_high']:.0f} %)"
         for row in sorted(rows.iter_rows(named=True), key=lambda row: rules.index(row["selection"]))
     ]

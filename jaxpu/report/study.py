@@ -28,6 +28,7 @@ from jaxpu.report import experiment as one
 from jaxpu.report import tables
 from jaxpu.report.page import PageError, fill, page
 from jaxpu.report.text import Markdown, code, listed, mean, number, plain, table
+from jaxpu.report.words import verdict_name
 from jaxpu.results import write_text
 
 
@@ -170,7 +171,8 @@ class Placeholders:
 
     def names(self) -> dict[str, Any]:
         """The placeholders by their names."""
-        names = ("value", "rows", "means", "claims", "all_claims", "verdict", "figure", "see", "head", "repeat", "part")
+        names = ("value", "rows", "means", "claims", "all_claims", "verdict", "figure", "see", "head", "repeat", "part",
+                 "counts", "rules")
         return {name: getattr(self, name) for name in names} | {
             "table": self.table,
             "done": self.results.done.__contains__,
@@ -189,6 +191,15 @@ class Placeholders:
     def rows(self, experiment: str, query: str, digits: int = 3) -> Markdown:
         """The answer to a question as a table."""
         return _table(self.results.ask(experiment, query), digits)
+
+    def counts(self, experiment: str, query: str) -> str:
+        """An answer of words and counts as a phrase: "healthy 3, inverted 1 of 4"."""
+        rows = self.results.ask(experiment, query).rows()
+        return f"{', '.join(f'{verdict_name(word)} {n}' for word, n in rows)} of {sum(n for _, n in rows)}"
+
+    def rules(self, experiment: str) -> Markdown:
+        """The selection rules of an experiment compared."""
+        return tables.rules_table(self.results.frame(experiment, "rules").collect())
 
     def table(self, name: str, digits: int = 3) -> Markdown:
         """A table that the study's own code makes."""
@@ -219,11 +230,12 @@ class Placeholders:
         return tables.claims_table(self._claims(experiment))
 
     def all_claims(self) -> Markdown:
-        """All claims of all experiments that are there, with links to their sections."""
+        """All claims of the study's own experiments that are there, with links to their sections."""
         rows = [
-            (self._said(row), tables.bold(row["verdict"]), tables.measured(row), tables.claimed(row),
+            (tables.claim_text(row), tables.bold(row["verdict"]), tables.measured(row), tables.claimed(row),
              Markdown(f"[{plain(experiment)}](#{experiment})"))
             for experiment in self.results.done
+            if (self.results.configs / f"{experiment}.yaml").exists()
             for row in self._claims(experiment).iter_rows(named=True)
         ]  # fmt: skip
         return table(("claim", "verdict", "measured [95 % interval]", "claimed", "experiment"), rows, "llrrl")
@@ -237,9 +249,6 @@ class Placeholders:
 
     def _claims(self, experiment: str) -> pl.DataFrame:
         return self.results.frame(experiment, "claims").collect()
-
-    def _said(self, row: Mapping[str, Any]) -> Markdown:
-        return Markdown(plain(row["claim"]) + (plain(f" ({row['source']})") if row["source"] else ""))
 
     def figure(self, name: str, experiment: str = "") -> Markdown:
         """A figure of the study, or with ``experiment`` one that the page of an experiment shows."""

@@ -203,11 +203,16 @@ def claims_table(claims: pl.DataFrame) -> Markdown:
     """The claims of an experiment, each with its test."""
     rows = []
     for row in claims.iter_rows(named=True):
-        said = plain(row["claim"]) + (plain(f" ({row['source']})") if row.get("source") else "")
+        said = claim_text(row)
         asked = f" *{plain(row['question'])}*" if row.get("question") else ""
         p = "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
         rows.append((Markdown(said + asked), measured(row), claimed(row), p, bold(row["verdict"])))
     return table(("claim", "measured [95 % interval]", "claimed", "p (Holm)", "verdict"), rows, "lrrrl")
+
+
+def claim_text(row: Mapping[str, Any]) -> Markdown:
+    """The words of a claim, and who says so."""
+    return Markdown(plain(row["claim"]) + (f" ({plain(row['source'])})" if row.get("source") else ""))
 
 
 def measured(row: Mapping[str, Any]) -> str:
