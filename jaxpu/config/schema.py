@@ -1,4 +1,4 @@
-"""The groups of settings, and the experiment that they make up: frozen, validated, with nothing unknown in them."""
+"""The groups of settings of an experiment: frozen, validated, with nothing unknown in them."""
 
 import dataclasses
 from typing import Annotated, Any, Literal
@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.claim import STRICT, Claim
+from jaxpu.config.claim import STRICT
 from jaxpu.config.errors import unknown
 from jaxpu.methods import METHODS, Method
-from jaxpu.selection import RULES
+from jaxpu.selection import RULES, RuleChoice
 
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -100,7 +100,8 @@ class SelectionConfig:
     """Which epoch counts.
 
     Attributes:
-        rules: rules replayed on every run; ``val_f1@0.05`` reads the nested validation set of that share.
+        rules: rules replayed on every run: names, or ``{rule: val_f1, validation: 0.05}`` to read the nested
+            validation set of that share.
         default: the rule of the headline table. Of the label-free rules PU accuracy loses the least F1 with 20 %
             of the rows held out, and is not to be told from the non-negative risk with 10 % (results/selection_noise).
         patience, min_delta: of every rule but ``last``.
@@ -108,8 +109,10 @@ class SelectionConfig:
         keep_best: keep the parameters of the epoch that ``default`` selects.
     """
 
-    rules: tuple[str, ...] = ("pu_accuracy", "last", "val_f1")
-    default: str = "pu_accuracy"
+    rules: tuple[RuleChoice, ...] = Field(
+        default=(RuleChoice("pu_accuracy"), RuleChoice("last"), RuleChoice("val_f1")), min_length=1
+    )
+    default: RuleChoice = RuleChoice("pu_accuracy")
     patience: PositiveInt = 10
     min_delta: float = Field(default=1e-4, ge=0)
     stop: bool = True
@@ -118,15 +121,21 @@ class SelectionConfig:
     @field_validator("rules", "default")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        for rule in (value,) if isinstance(value, str) else value:
-            if rule.partition("@")[0] not in RULES:
-                raise ValueError(unknown("selection rule", rule, RULES))
+        for choice in (value,) if isinstance(value, RuleChoice) else value:
+            if choice.rule not in RULES:
+                raise ValueError(unknown("selection rule", choice.rule, RULES))
+            if choice.validation is not None and choice.entry.column is None:
+                raise ValueError(f"selection rule {choice.rule!r} reads no validation set; leave validation out")
         return value
 
     @model_validator(mode="after")
-    def _default_is_replayed(self) -> "SelectionConfig":
+    def _rules_differ_and_one_is_the_default(self) -> "SelectionConfig":
+        names = [choice.name for choice in self.rules]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"selection rules must differ; {', '.join(twice)} appears twice")
         if self.default not in self.rules:
-            raise ValueError(f"default rule {self.default!r} is not among the rules {list(self.rules)}; add it there")
+            raise ValueError(f"default rule {self.default.name!r} is not among the rules {names}; add it there")
         return self
 
 
@@ -153,71 +162,6 @@ class PlacementConfig:
     segment: PositiveInt = 5
     checkpoint_seconds: float = Field(default=20.0, ge=0)
     part: PositiveInt | None = None
-
-
-@dataclass(frozen=True, config=STRICT)
-class Experiment:
-    """One experiment: every method at every grid point for every seed.
-
-    Attributes:
-        name: also the folder below ``results/``. description: what is asked; shown in the report.
-        methods: names of presets (``jaxpu list``), or mappings ``{preset: ..., name: ..., anchor: 0.5}`` that
-            change one.
-        seeds: how many. first_seed: the first of them.
-        grid: dotted paths to lists of values, e.g. ``{training.lr: [1e-3, 3e-4], method.anchor: [0, 0.5]}``.
-        claims: what is to be decided.
-    """
-
-    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    description: str = ""
-    data: DataConfig = Field(default_factory=DataConfig)
-    model: ModelConfig = Field(default_factory=ModelConfig)
-    training: TrainingConfig = Field(default_factory=TrainingConfig)
-    selection: SelectionConfig = Field(default_factory=SelectionConfig)
-    methods: tuple[str | dict[str, Any], ...] = Field(default=("vpu",), min_length=1)
-    seeds: PositiveInt = 8
-    first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
-    placement: PlacementConfig = Field(default_factory=PlacementConfig)
-
-    @field_validator("methods")
-    @classmethod
-    def _methods_exist(cls, value: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
-        names = [named_method(entry)[0] for entry in value]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
-        return value
-
-    @model_validator(mode="after")
-    def _what_many_classes_allow(self) -> "Experiment":
-        if self.data.task == "pu":
-            return self
-        for rule in self.selection.rules:
-            if not RULES[rule.partition("@")[0]].any_task:
-                choices = [name for name, rule in RULES.items() if rule.any_task]
-                raise ValueError(
-                    f"selection rule {rule!r} wants positive and unlabelled rows; of many classes {choices}"
-                )
-        for name, method in map(named_method, self.methods):
-            if method.base != "pn" or method.mixup or method.batching != "mixed" or method.decision != "half":
-                raise ValueError(
-                    f"method {name!r} is one of positive and unlabelled data; of many classes "
-                    "'pn' with any surrogate, without penalty"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _rules_have_their_validation_set(self) -> "Experiment":
-        sizes = {f"{share:g}" for share in self.data.validation}
-        for rule in self.selection.rules:
-            _, at, size = rule.partition("@")
-            if at and size not in sizes:
-                raise ValueError(
-                    f"selection rule {rule!r} wants validation share {size}; data.validation has {sorted(sizes)}"
-                )
-        return self
 
 
 def named_method(entry: str | dict[str, Any]) -> tuple[str, Method]:

@@ -5,7 +5,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxpu import stats
+from jaxpu.analysis import stats
 from jaxpu.plots.frames import NothingToShow, require, with_point
 from jaxpu.plots.style import BLUE, QUIET, RED, WIDTH, headline, look
 

@@ -1,11 +1,12 @@
 """What pictures and tables share: names for the reader, row labels, and which rows to keep of many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from jaxpu.summary import COLLAPSED_F1
+from jaxpu.analysis.summary import COLLAPSED_F1
+from jaxpu.config import point_label
 
 F1 = pl.col("f1").cast(pl.Float64).fill_nan(None)
 """The F1 of a selected run, null where it has none."""
@@ -113,19 +114,13 @@ def setting(value: Any) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def point_label(point: Mapping[str, Any]) -> str:
-    """A point of the grid, for people; nothing reads it again.
-
-    >>> point_label({"training.lr": 1e-3, "method.anchor": 0.0, "data.c": None})
-    'lr=0.001 anchor=0'
-    """
-    known = {name: value for name, value in point.items() if value is not None}
-    return " ".join(f"{name.rpartition('.')[2]}={setting(value)}" for name, value in known.items())
+DATASETS = ("data.name", "ratings.dataset", "dataset")
+"""Settings that the column of the dataset says, too."""
 
 
-def with_point(frame: pl.DataFrame) -> pl.DataFrame:
+def with_point(frame: pl.DataFrame, leave_out: Sequence[str] = ()) -> pl.DataFrame:
     """Add ``point``: the label of the point of the grid, of the settings that vary."""
-    columns = varying(frame)
+    columns = [name for name in varying(frame) if name not in leave_out]
     if not columns:
         return frame.with_columns(point=pl.lit(""))
     points = frame.select(columns).unique(maintain_order=True)
@@ -147,10 +142,10 @@ def labelled(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     ['vpu · c=0.1', 'vpu · c=0.2']
     """
     require(frame, *IDENTITY, *columns)
-    frame = with_point(frame)
+    several = frame["dataset"].n_unique() > 1
+    frame = with_point(frame, DATASETS if several else ())
     parts = [pl.col("method"), pl.when(pl.col("point") != "").then("point")]
-    if frame["dataset"].n_unique() > 1:
-        parts.insert(0, pl.col("dataset"))
+    parts = [pl.col("dataset"), *parts] if several else parts
     return frame.with_columns(pl.concat_str(parts, separator=" · ", ignore_nulls=True).alias("label"))
 
 

@@ -1,11 +1,12 @@
 """Selection rules as figures and tables call them, and the columns that they read and report."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
 from jaxpu.plots.frames import DEFAULT_RULES
-from jaxpu.selection import RULES, Rule, watched_column
+from jaxpu.selection import RULES, Rule, RuleChoice
 
 RULE_NAMES = {
     "last": "last epoch",
@@ -22,24 +23,36 @@ RULE_NAMES = {
 RESCUE = "val_f1_rescue"
 
 
-def known(rule: str) -> Rule | None:
-    """The rule of an entry of the column ``selection``, which may name a validation share; None if it is none."""
-    return RULES.get(rule.partition("@")[0])
+def choices(config: Mapping[str, Any]) -> dict[str, RuleChoice]:
+    """The rules that a resolved configuration asks for, by what stands in the column ``selection``, the default first.
 
-
-def rule_name(rule: str) -> str:
-    """A selection rule as a reader calls it.
-
-    >>> rule_name("pu_auc"), rule_name("val_f1@0.05")
-    ('PU AUC', 'validation F1 (validation share 0.05)')
+    >>> list(choices({"selection": {"default": "last", "rules": ["val_f1", {"rule": "val_f1", "validation": 0.05}]}}))
+    ['last', 'val_f1', 'val_f1 on 5 %']
     """
-    name, _, share = rule.partition("@")
-    return RULE_NAMES.get(name, name) + (f" (validation share {share})" if share else "")
+    selection = config.get("selection")
+    settings = selection if isinstance(selection, Mapping) else {}
+    entries = [*([settings["default"]] if settings.get("default") else []), *settings.get("rules", ())]
+    found = [RuleChoice(**entry) if isinstance(entry, Mapping) else RuleChoice(entry) for entry in entries]
+    return {choice.name: choice for choice in found}
+
+
+def known(rule: str) -> Rule | None:
+    """A rule by its name; None if it is none."""
+    return RULES.get(rule)
+
+
+def rule_name(rule: str, validation: float | None = None) -> str:
+    """A selection rule as a reader calls it, with the share of the training rows that it reads.
+
+    >>> rule_name("pu_auc"), rule_name("val_f1", 0.05)
+    ('PU AUC', 'validation F1 on 5 %')
+    """
+    return RULE_NAMES.get(rule, rule) + (f" on {100 * validation:g} %" if validation is not None else "")
 
 
 def watched(rule: str) -> str | None:
-    """The recorded column that a rule watches; None for the last epoch and for unknown rules."""
-    return watched_column(rule) if known(rule) else None
+    """The recorded column that a rule watches; None for the last epoch and for what is no rule by itself."""
+    return RuleChoice(rule).column if rule in RULES else None
 
 
 def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
@@ -48,8 +61,7 @@ def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
     >>> f1_column(pl.DataFrame({"test_oracle_f1_rescue": [0.9]}), "val_f1_rescue")
     'test_oracle_f1_rescue'
     """
-    found = known(rule)
-    column = f"{split}_{found.reported}" if found else f"{split}_oracle_f1"
+    column = f"{split}_{RULES[rule].reported}" if rule in RULES else f"{split}_oracle_f1"
     return column if column in runs.columns else f"{split}_oracle_f1"
 
 
@@ -63,7 +75,7 @@ def shown_rules(recorded: Sequence[str], default: str | None = None) -> list[str
     return [rule for rule in wanted if rule in recorded] or list(dict.fromkeys(recorded))[:3]
 
 
-def below_sentence(counts: dict[str, tuple[int, int]], bound: float) -> str:
+def below_sentence(counts: Mapping[str, tuple[int, int]], bound: float) -> str:
     """Say how many runs score F1 below a bound under each rule.
 
     >>> below_sentence({"last": (1, 2), "val_f1": (0, 1)}, 0.1)

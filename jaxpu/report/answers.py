@@ -8,7 +8,7 @@ from jaxpu.plots.frames import BELOW, F1, NothingToShow, below_counts, labelled
 from jaxpu.plots.rules import rule_name
 from jaxpu.report.text import Markdown, listed, plain
 from jaxpu.report.words import VERDICTS, verdict_name
-from jaxpu.summary import COLLAPSED_F1
+from jaxpu.analysis.summary import COLLAPSED_F1
 
 
 def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:
@@ -20,8 +20,10 @@ def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     Training did not collapse: 1 of 1 runs scores F1 below 0.1 under validation F1 with legacy rescue and none
     under validation F1; a later epoch of that run is healthy, so the rule picked a bad epoch.
     """
-    if selected.is_empty() or not {"selection", "f1"} <= {*selected.columns}:
+    if selected.is_empty() or "selection" not in selected.columns:
         return "No run has been recorded yet, so there is no answer."
+    if "f1" not in selected.columns:
+        return "No true labels are known, so there is no F1 and no verdict: see the measures that need none."
     counts = below_counts(selected, rules)
     shown = selected.filter(pl.col("selection").is_in(list(rules)))
     low, rest = shown.filter(BELOW), _other_findings(shown)

@@ -12,7 +12,7 @@ import yaml
 from jaxpu import plots
 from jaxpu.plots.frames import F1, NothingToShow, labelled, seeds_behind
 from jaxpu.plots.kinds import DEFAULTS, Figure, Frames, Picture
-from jaxpu.plots.rules import rule_name, shown_rules
+from jaxpu.plots.rules import choices, rule_name, shown_rules
 from jaxpu.report import answers, tables
 from jaxpu.report.page import fill, page, slug
 from jaxpu.report.text import Markdown, block, code, fold, number, paragraphs, plain, table
@@ -55,8 +55,7 @@ def _has_rules(frame: pl.DataFrame | None) -> bool:
 
 def default_rule(config: Mapping[str, Any]) -> str | None:
     """The selection rule that an experiment shows first."""
-    selection = config.get("selection")
-    return selection.get("default") if isinstance(selection, Mapping) else None
+    return next(iter(choices(config)), None)
 
 
 def drawn(frames: Frames, config: Mapping[str, Any]) -> Drawing:

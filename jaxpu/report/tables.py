@@ -9,6 +9,7 @@ from jaxpu.plots.frames import NothingToShow, labelled, metric_name
 from jaxpu.plots.rules import known, rule_name
 from jaxpu.report.text import Markdown, code, fold, mean, number, plain, share, table
 from jaxpu.report.words import verdict_name
+from jaxpu.selection import RULES
 
 NO_TABLE = "Nothing was recorded yet, so there is no table."
 LONG = 20
@@ -237,7 +238,7 @@ def rules_table(rules: pl.DataFrame) -> Markdown:
         return Markdown()
     cells = [
         (
-            rule_name(row["selection"]) + ("" if (found := known(row["selection"])) and found.label_free else FROM_LABELS),
+            rule_name(row["rule"], row["validation"]) + ("" if RULES[row["rule"]].label_free else " (needs true labels)"),
             number(row["f1"]),
             f"{number(row['regret'])} [{number(row['regret_low'])}, {number(row['regret_high'])}]",
             row["below"],
@@ -248,5 +249,3 @@ def rules_table(rules: pl.DataFrame) -> Markdown:
     ]
     return table(("selection rule", "mean F1", "regret [95 % interval]", "F1 < 0.1", "artefacts", "runs"), cells)
 
-
-FROM_LABELS = " (needs true labels)"

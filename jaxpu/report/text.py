@@ -26,7 +26,7 @@ def plain(text: Any) -> Markdown:
         return text
     words = " ".join(str(text).split())
     safe = _SIGNS.sub(r"\\\1", words)
-    return Markdown(re.sub(r"^(\d+)([.)])|^([-+=])", r"\1\\\2\3" if safe[:1].isdigit() else r"\\\3", safe))
+    return Markdown(re.sub(r"^(?=[-+=])|(?<=^\d)(?=[.)](?:\s|$))", r"\\", safe))
 
 
 def paragraphs(text: Any) -> Markdown:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jaxpu.collapse import Thresholds
 from jaxpu.plots.rules import known, rule_name
-from jaxpu.summary import COLLAPSED_F1
+from jaxpu.analysis.summary import COLLAPSED_F1
 
 GOOD_AUC = Thresholds().good_auc
 

@@ -13,7 +13,7 @@ from jaxpu.results.files import ResultsError, write_text
 
 # Columns that say which run a row belongs to; all others are recorded numbers. A study has a row a run, a sweep
 # one an epoch.
-RUN = ("run_id", "dataset", "method", "cell", "seed")
+RUN = ("run_id", "dataset", "method", "seed")
 IDENTITY = (*RUN, "epochs_run", "epoch")
 
 
@@ -68,7 +68,7 @@ def _inventory(folder: Path, paths: Sequence[Path], wanted: Sequence[str], colum
                 notes.append(f"{path.name} holds {strangers} runs that this experiment does not ask for")
             frames.append(frame.filter(pl.col("run_id").is_in(known)))
     notes += _failures(folder) + _strangers(folder)
-    runs = pl.concat(frames, how="diagonal").unique(row, keep="first", maintain_order=True) if frames else None
+    runs = pl.concat(frames, how="diagonal_relaxed").unique(row, keep="first", maintain_order=True) if frames else None
     return Inventory(runs if runs is not None and runs.height else None, tuple(notes), foreign)
 
 

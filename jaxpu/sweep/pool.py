@@ -159,7 +159,7 @@ class Pool:
         if not done:
             return 0
         slots = [self.slots[place] for place in done]
-        frame = pl.concat([_frame(slot.run, slot.history) for slot in slots if slot.run])
+        frame = pl.concat([_frame(slot.run, slot.history) for slot in slots if slot.run], how="vertical_relaxed")
         name = digest([slot.run.run_id for slot in slots if slot.run])
         for place in done if kept is not None else []:
             parameters = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), kept)
@@ -178,9 +178,9 @@ def _frame(run: RunSpec, history: dict[str, np.ndarray]) -> pl.DataFrame:
     identity = pl.DataFrame(
         {
             "run_id": [run.run_id] * epochs,
-            "dataset": run.cell.data.name,
+            "dataset": run.cell.dataset,
             "method": run.cell.method_name,
-            "cell": run.cell.label,
+            **run.cell.point,
             "seed": run.seed,
             "epochs_run": epochs,
             "epoch": np.arange(1, epochs + 1),

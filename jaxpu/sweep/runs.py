@@ -5,11 +5,11 @@ import dataclasses
 import jax.numpy as jnp
 from jax import Array
 
-from jaxpu import objective, train
+from jaxpu import config, objective, train
 from jaxpu.config import Cell, ConfigError, Experiment, digest, expand
 from jaxpu.sweep.rows import Origin, Prepared, Rows, arrays, origin_of, prepare
 
-FORMAT = 2  # part of every run's identity: raise it when the meaning of recorded numbers changes
+FORMAT = 3  # part of every run's identity: raise it when the meaning of recorded numbers changes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,29 +41,11 @@ class Group:
 
 
 def runs_of(experiment: Experiment) -> list[RunSpec]:
-    """All runs of an experiment, seed by seed, so that an interrupted sweep has whole seeds of every method.
-
-    >>> from jaxpu.config import parse
-    >>> [(r.cell.method_name, r.seed) for r in runs_of(parse({"methods": ["vpu", "pudra"], "seeds": 2}))]
-    [('vpu', 0), ('pudra', 0), ('vpu', 1), ('pudra', 1)]
-    """
-    cells = expand(experiment)
-    seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
-    identities = [(FORMAT, c.method_name, c.label, c.method, c.data, c.model, c.training, _recorded(c)) for c in cells]
+    """All runs of an experiment, seed by seed, so that an interrupted sweep has whole seeds of every method."""
     return [
-        RunSpec(cell, seed, digest(*identity, seed))
-        for seed in seeds
-        for cell, identity in zip(cells, identities, strict=True)
+        RunSpec(cell, seed, digest(FORMAT, cell.method_name, *cell.identity, seed))
+        for cell, seed in config.runs_of(expand(experiment))
     ]
-
-
-def _recorded(cell: Cell) -> list[object]:
-    """What of the selection settings changes what is kept of a run: where it stops, and whose parameters."""
-    s = cell.selection
-    kept = [s.default, s.patience, s.min_delta] if s.keep_best else []
-    if not s.stop or "last" in s.rules:
-        return kept
-    return [sorted(s.rules), s.patience, s.min_delta, *kept]
 
 
 def groups_of(runs: list[RunSpec]) -> list[Group]:

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from jaxpu import models
 from jaxpu.config import ModelConfig
 from jaxpu.objective import Hyper
+from jaxpu.selection import RuleChoice
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -80,11 +81,11 @@ class Config:
     batching: str = "mixed"
     lam_per: str = "batch"
     alpha_schedule: str = "constant"
-    rules: tuple[str, ...] = ("last",)
+    rules: tuple[RuleChoice, ...] = (RuleChoice("last"),)
     patience: int = 10
     min_delta: float = 0.0
     stop: bool = False
-    keep_best: str | None = None
+    keep_best: RuleChoice | None = None
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1

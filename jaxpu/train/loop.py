@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from jaxpu import mixup, models
 from jaxpu.data import plan
 from jaxpu.objective import Hyper, log_ends
-from jaxpu.selection import RULES, watched_column
+from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
 from jaxpu.train.step import StepKeys, optimizer, train_columns, update
@@ -100,7 +100,7 @@ def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, 
 def finished(state: State, config: Config) -> Array:
     """Whether a run is over: all epochs done, or (with ``config.stop``) every rule out of patience."""
     over = state.epoch >= config.epochs
-    if config.stop and all(watched_column(rule) for rule in config.rules):
+    if config.stop and all(rule.column for rule in config.rules):
         # epochs count from 0 and state.epoch is the next one, so the last epoch run is state.epoch - 1
         over |= ((state.epoch - 1) - state.best_epoch >= config.patience).all()
     return over
@@ -135,17 +135,16 @@ def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
     return plan.mixed_plan(key, n, config.batch_size, data.n_train)
 
 
-def _watched(config: Config) -> list[str]:
-    return [rule for rule in config.rules if watched_column(rule)]
+def _watched(config: Config) -> list[RuleChoice]:
+    return [rule for rule in config.rules if rule.column]
 
 
 def _follow_rules(state: State, history: History, config: Config) -> State:
-    """Update the best epoch of every watched rule; :func:`jaxpu.selection.replay` is the same in NumPy."""
+    """Update the best epoch of every watched rule; :func:`jaxpu.analysis.replay` is the same in NumPy."""
     watched = _watched(config)
     if not watched:
         return state._replace(kept=state.params if config.keep_best else None)
-    signs = [RULES[rule.partition("@")[0]].sign for rule in watched]
-    values = jnp.stack([s * history[str(watched_column(r))] for s, r in zip(signs, watched, strict=True)])
+    values = jnp.stack([rule.entry.sign * history[str(rule.column)] for rule in watched])
     # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
     watching = (state.epoch - 2) - state.best_epoch < config.patience
     better = watching & (values > state.best + config.min_delta)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxpu.analysis.stats import Interval, wilson
 from jaxpu.collapse.explanations import percent
 from jaxpu.collapse.verdicts import Diagnosis, Verdict
-from jaxpu.stats import Interval, wilson
 
 
 class Rate(NamedTuple):
@@ -63,7 +63,7 @@ def collapse_rate(f1: ArrayLike, threshold: float = 0.1) -> Rate:
     values = np.asarray(f1, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"expected one F1 a run, shape (runs,); got shape {values.shape}")
-    return _rate(int((~(values >= threshold)).sum()), values.size)
+    return rate(int((~(values >= threshold)).sum()), values.size)
 
 
 def judge_method(diagnoses: Sequence[Diagnosis]) -> MethodVerdict:
@@ -92,21 +92,26 @@ def judge_method(diagnoses: Sequence[Diagnosis]) -> MethodVerdict:
     verdicts = [diagnosis.verdict for diagnosis in diagnoses]
     counts = {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
     rates = {
-        verdict: _rate(counts[verdict], len(verdicts))
+        verdict: rate(counts[verdict], len(verdicts))
         for verdict in sorted(counts, key=counts.__getitem__, reverse=True)
     }
     fails = {diagnosis.verdict for diagnosis in diagnoses if diagnosis.failing}
-    failing = _rate(sum(counts[verdict] for verdict in fails), len(verdicts))
+    failing = rate(sum(counts[verdict] for verdict in fails), len(verdicts))
     headline = next((verdict for verdict in rates if verdict in fails), Verdict.HEALTHY)
     return MethodVerdict(headline, failing, rates, _sentence(headline, failing, rates))
 
 
-def _rate(count: int, n: int) -> Rate:
+def rate(count: int, n: int) -> Rate:
+    """How many of n runs, with the Wilson interval of their share.
+
+    >>> print(rate(2, 24))
+    2 of 24 runs (8.3 %, 95 % CI 2.3 to 25.8 %)
+    """
     return Rate(count, n, wilson(count, n))
 
 
 def _sentence(headline: Verdict, failing: Rate, rates: dict[Verdict, Rate]) -> str:
     if not failing.occurred:
         return f"healthy: {failing} fail."
-    others = [f"{verdict} in {rate.occurred}" for verdict, rate in rates.items() if verdict != headline]
+    others = [f"{verdict} in {share.occurred}" for verdict, share in rates.items() if verdict != headline]
     return "; ".join([f"{headline} in {rates[headline]}", *others]) + "."

@@ -6,15 +6,17 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxpu import collapse, summary
-from jaxpu.config import Experiment
+from jaxpu import collapse
+from jaxpu.analysis import rates
+from jaxpu.analysis.selection import columns_of, select, trajectory
+from jaxpu.config import Experiment, point_label
 
 
 class Row(NamedTuple):
     """The verdict on all runs of a method, judged in one way: by the last epoch, or by a selection rule."""
 
     name: str
-    judged: collapse.MethodVerdict
+    judged: rates.MethodVerdict
 
 
 class MethodAnalysis(NamedTuple):
@@ -43,26 +45,27 @@ def analyze(runs: pl.DataFrame, experiment: Experiment) -> list[MethodAnalysis]:
     Returns:
         One entry a dataset, method and cell, in the order of the frame.
     """
-    groups = runs.partition_by("dataset", "method", "cell", maintain_order=True)
+    groups = runs.partition_by("dataset", "method", *experiment.grid_columns, maintain_order=True)
     several = runs["dataset"].n_unique() > 1
     return [_method(group, experiment, several) for group in groups]
 
 
 def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> MethodAnalysis:
-    frame, diagnoses = summary.select(group, experiment)
+    frame, diagnoses = select(group, experiment)
     selected = list(zip(frame["seed"], frame["selection"], diagnoses, strict=True))
     last, flags = [], []
     for run in group.partition_by("run_id", maintain_order=True):
-        columns = summary.trajectory(run)
+        columns = trajectory(columns_of(run))
         last.append(collapse.diagnose_run(columns, -1))
         flags.append(np.asarray(collapse.collapsed_epochs(columns)))
     onsets = [epoch for seen in flags if seen[-1] and (epoch := collapse.onset_epoch(seen)) is not None]
     onset = float(np.median(onsets)) if onsets else float("nan")
     rules = dict.fromkeys(rule for _, rule, _ in selected)
-    rows = [Row("last epoch (training alone)", collapse.judge_method(last))]
-    rows += [Row(rule, collapse.judge_method([d for _, r, d in selected if r == rule])) for rule in rules]
+    rows = [Row("last epoch (training alone)", rates.judge_method(last))]
+    rows += [Row(rule, rates.judge_method([d for _, r, d in selected if r == rule])) for rule in rules]
     first = group.row(0, named=True)
-    label = " ".join(w for w in (first["dataset"] if several else "", first["method"], first["cell"]) if w)
+    point = point_label({column: first[column] for column in experiment.grid_columns})
+    label = " ".join(word for word in (first["dataset"] if several else "", first["method"], point) if word)
     ever = sum(bool(seen.any()) for seen in flags)
     return MethodAnalysis(
         label,

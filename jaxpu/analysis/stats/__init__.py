@@ -8,7 +8,7 @@ whatever else ran before. What cannot be estimated is NaN, never a made-up numbe
 two values, or of values that are not all finite. To leave NaN values out, do so before calling.
 """
 
-from jaxpu.stats.estimates import (
+from jaxpu.analysis.stats.estimates import (
     Interval,
     PairedDifference,
     holm,
@@ -18,7 +18,7 @@ from jaxpu.stats.estimates import (
     paired_difference,
     wilson,
 )
-from jaxpu.stats.paired_shares import ShareDifference, paired_shares
+from jaxpu.analysis.stats.paired_shares import ShareDifference, paired_shares
 
 __all__ = [
     "Interval",

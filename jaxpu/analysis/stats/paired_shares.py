@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxpu.stats.estimates import Interval
+from jaxpu.analysis.stats.estimates import Interval
 
 
 class ShareDifference(NamedTuple):

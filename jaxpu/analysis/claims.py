@@ -25,8 +25,8 @@ import numpy as np
 import polars as pl
 from jaxtyping import Float
 
-from jaxpu import stats
-from jaxpu.config import Claim, ConfigError, Experiment, Which
+from jaxpu.analysis import stats
+from jaxpu.config import Claim, ConfigError, Which, point_label, same
 
 SIGNIFICANCE = 0.05
 
@@ -48,25 +48,20 @@ class Effect(NamedTuple):
     n: int
 
 
-def judge(claims: Sequence[Claim], selected: pl.DataFrame, experiment: Experiment) -> pl.DataFrame:
+def judge(claims: Sequence[Claim], selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:
     """Judge all claims of an experiment.
 
     Args:
-        claims: the claims. selected: one row a run and rule, from :func:`jaxpu.summary.tables`.
-        experiment: for the default selection rule.
+        claims: the claims. selected: one row a run and rule, from :func:`jaxpu.analysis.summary.tables`.
+        default_rule: the name of the selection rule of claims that name none.
 
     Returns:
-        One row a claim: claim, source, question (what was measured, in words), bound, n, estimate, ci_low,
+        One row a claim: claim, source, item, question (what was measured, in words), bound, n, estimate, ci_low,
         ci_high, p, p_holm, verdict.
 
     Raises:
         ConfigError: a claim names runs or a metric that there are none of.
     """
-    return judge_by(claims, selected, experiment.selection.default)
-
-
-def judge_by(claims: Sequence[Claim], selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:
-    """Judge claims about a frame of whatever kind of experiment; as :func:`judge`, the default rule by its name."""
     effects = [measure(claim, selected, default_rule) for claim in claims]
     adjusted = stats.holm([effect.p_value for effect in effects])
     rows = [
@@ -78,6 +73,7 @@ def judge_by(claims: Sequence[Claim], selected: pl.DataFrame, default_rule: str)
 _SCHEMA = {
     "claim": pl.String,
     "source": pl.String,
+    "item": pl.String,
     "question": pl.String,
     "bound": pl.String,
     "n": pl.Int64,
@@ -155,21 +151,28 @@ def _difference(of: Float[np.ndarray, " seeds"], minus: Float[np.ndarray, " seed
 
 def _rows(claim: Claim, which: Which, selected: pl.DataFrame, default_rule: str) -> pl.DataFrame:
     """The rows that a side of a claim speaks of, with their ``value``."""
-    found = selected.filter(pl.col("selection") == (which.selection or default_rule))
-    for column, wanted in (("method", which.method), ("dataset", which.dataset)):
-        if wanted is not None:
-            found = found.filter(pl.col(column) == wanted)
-    pieces = set(which.cell.split())
-    if pieces:
-        found = found.filter(pl.col("cell").map_elements(lambda c: pieces <= set(c.split()), pl.Boolean))
+    wanted = {"selection": which.selection.name if which.selection else default_rule}
+    wanted |= {
+        name: value for name, value in (("method", which.method), ("dataset", which.dataset)) if value is not None
+    }
+    for column in which.where:
+        if column not in selected.columns:
+            raise ConfigError(f"claim {claim.claim!r}: no column {column!r} among {', '.join(selected.columns)}")
+    found = selected.filter(*(_is(selected, column, value) for column, value in (wanted | which.where).items()))
     if found.is_empty():
-        raise ConfigError(
-            f"claim {claim.claim!r}: no run matches {which}; methods are {_values(selected, 'method')}, rules "
-            f"{_values(selected, 'selection')}, cells for example {_values(selected, 'cell')}"
-        )
+        seen = ", ".join(f"{column} {_values(selected, column)}" for column in ("method", "selection", *which.where))
+        raise ConfigError(f"claim {claim.claim!r}: no run matches {which}; there are {seen}")
     if not claim.verdicts and claim.metric not in found.columns:
         raise ConfigError(f"claim {claim.claim!r}: no metric {claim.metric!r} among {', '.join(found.columns)}")
     return found.with_columns(_value(claim).cast(pl.Float64).alias("value"))
+
+
+def _is(frame: pl.DataFrame, column: str, wanted: Any) -> pl.Expr:
+    """Whether a column holds what a claim asks for, however that was written; see :func:`jaxpu.config.same`."""
+    if wanted is None:
+        return pl.col(column).is_null()
+    alike = [value for value in frame[column].unique() if value is not None and same(value, wanted)]
+    return pl.col(column).is_in(alike)
 
 
 def _value(claim: Claim) -> pl.Expr:
@@ -194,6 +197,7 @@ def _row(claim: Claim, effect: Effect, p_holm: float, default_rule: str) -> dict
     return {
         "claim": claim.claim,
         "source": claim.source,
+        "item": claim.item,
         "question": question(claim, default_rule),
         "bound": f">= {claim.at_least:g}" if claim.at_least is not None else f"<= {claim.at_most:g}",
         "n": effect.n,
@@ -224,5 +228,6 @@ def question(claim: Claim, default_rule: str) -> str:
 
 
 def _side(which: Which, default_rule: str) -> str:
-    name = " ".join(word for word in (which.method, which.dataset, which.cell) if word) or "all runs"
-    return f"{name} by {which.selection or default_rule}"
+    words = (which.method, which.dataset, point_label(which.where))
+    name = " ".join(word for word in words if word) or "all runs"
+    return f"{name} by {which.selection.name if which.selection else default_rule}"
