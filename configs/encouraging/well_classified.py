@@ -15,9 +15,10 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from jaxpu import models, objective, sweep, train
+from jaxpu import losses, models, sweep, train
 from jaxpu.config import Cell
 from jaxpu.margins import one_hot, own_margin
+from jaxpu.methods.objective import Hyper
 from jaxpu.train import ProbeInput
 
 BINS = 10
@@ -59,7 +60,7 @@ def course(cell: Cell, seeds: int) -> Course:
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _train(key: Array, data: train.Data, static: train.Config, hyper: objective.Hyper) -> Any:
+def _train(key: Array, data: train.Data, static: train.Config, hyper: Hyper) -> Any:
     return train.train(key, data, static, hyper)
 
 
@@ -70,7 +71,14 @@ def _margins_of(logits: Array, labels: Array) -> Array:
 
 
 def _margins(seen: ProbeInput) -> Array:
-    return _margins_of(seen.apply(seen.params, seen.x_train), seen.y_train)
+    return _margins_of(seen.logits(seen.x_train), seen.y_train)
+
+
+def _margin_loss(seen: ProbeInput, margins: Array) -> Array:
+    """The surrogate of the one risk of the program."""
+    [branch] = seen.objective.branches
+    options = {name: seen.hyper.options[name] for name in ("log_end", "focus")}
+    return losses.surrogates.chosen(dict(branch.choices)["surrogate"], **options)(margins)
 
 
 def _bins(margins: Array) -> Array:
@@ -80,8 +88,8 @@ def _bins(margins: Array) -> Array:
 def _shares(seen: ProbeInput, *, pulled: bool) -> Array:
     """Share of each bin in the rows, or in their pull."""
     m = _margins(seen)
-    pull = -jax.grad(lambda m: objective.margin_loss(seen.hyper, m).sum())(m)
-    weight = seen.counts * (pull if pulled else 1.0)
+    pull = -jax.grad(lambda m: _margin_loss(seen, m).sum())(m)
+    weight = seen.data.counts * (pull if pulled else 1.0)
     return jax.ops.segment_sum(weight, _bins(m), BINS) / weight.sum()
 
 
@@ -89,20 +97,20 @@ def _norms(seen: ProbeInput) -> Array:
     """Mean norm of a row's gradient in all parameters, for the rows of each bin."""
 
     def loss(params: models.Params, x: Array, label: Array) -> Array:
-        margin = _margins_of(seen.apply(params, x[None]), label[None])
-        return objective.margin_loss(seen.hyper, margin).sum()
+        margin = _margins_of(seen.logits(x[None], params), label[None])
+        return _margin_loss(seen, margin).sum()
 
     def norm(row: tuple[Array, Array]) -> Array:
-        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.params, *row))))
+        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.variables.params, *row))))
 
     # a few hundred rows at a time: the gradients of all would be that many copies of the network
     norms = lax.map(norm, (seen.x_train, seen.y_train), batch_size=256)
     bins = _bins(_margins(seen))
-    return jax.ops.segment_sum(seen.counts * norms, bins, BINS) / jax.ops.segment_sum(seen.counts, bins, BINS)
+    return jax.ops.segment_sum(seen.data.counts * norms, bins, BINS) / jax.ops.segment_sum(seen.data.counts, bins, BINS)
 
 
 def _margin_quantiles(seen: ProbeInput) -> Array:
-    return jnp.nanquantile(jnp.where(seen.counts > 0, _margins(seen), jnp.nan), jnp.array(QUANTILES))
+    return jnp.nanquantile(jnp.where(seen.data.counts > 0, _margins(seen), jnp.nan), jnp.array(QUANTILES))
 
 
 PROBES = (

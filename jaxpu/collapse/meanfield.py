@@ -5,9 +5,9 @@ All rows share one logit z, p = σ(z), so the batch is described by π, the shar
     J(z)    = base(z; π) + E_λ[ weight · penalty(μ(p, λ), p) ],      μ held fixed as in training
     z_{t+1} = z_t - η dJ/dz
 
-The slope comes from :mod:`jaxpu.objective`, the code that training runs, so every method and every number of
-:class:`~jaxpu.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk with
-the point-process penalty the fixed point is known,
+The slope comes from :mod:`jaxpu.methods.objective`, the code that training runs, so every preset and every number of
+:class:`~jaxpu.methods.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk
+with the point-process penalty the fixed point is known,
 
     p* = (π + κ) / (1 + κ),     κ = a E[w λ^b (1 - λ)],   b = 1 with weight_by_lambda, else 0,
 
@@ -26,10 +26,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 from scipy import special
 
-from jaxpu import objective
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import Method
-from jaxpu.objective import Hyper
+from jaxpu.methods import METHODS, PENALTIES, Method, objective
+from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.types import Scalar, ScalarLike
 
 ROWS = 100
@@ -64,14 +63,26 @@ def beta_nodes(alpha: float, k: int = 32) -> Float[np.ndarray, " k"]:
     return special.betaincinv(alpha, alpha, (np.arange(k) + 0.5) / k).astype(np.float32)
 
 
-def setting(method: Method, prior: float, *, lr: float = 1.0) -> Hyper:
-    """The numbers of a method at a class prior and a learning rate, as one point of a grid.
+@functools.cache
+def family() -> Objective:
+    """The risks and penalties of all presets: what a grid may vary over.
 
-    >>> from jaxpu.methods import METHODS
+    >>> len(family().penalties)
+    2
+    """
+    return Objective(objective.branches_of(METHODS.values()), PENALTIES[1:])
+
+
+def setting(method: Method, prior: float, *, lr: float = 1.0) -> Hyper:
+    """The numbers of a preset, or of one with other numbers, at a class prior and a learning rate: a point of a grid.
+
+    A number that moves along the epochs is at its start.
+
     >>> float(setting(METHODS["vpudra_softlabel"], 0.4).anchor)
     0.0
     """
-    return objective.hyper_of(method, TrainingConfig(lr=lr), prior)
+    hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, objective=family())
+    return jax.tree.map(np.asarray, objective.at(hyper, 0, 1))
 
 
 def slope(z: ScalarLike, hyper: Hyper, lams: Float[Array, " k"], labeled_share: ScalarLike = 0.04) -> Scalar:
@@ -82,7 +93,6 @@ def slope(z: ScalarLike, hyper: Hyper, lams: Float[Array, " k"], labeled_share: 
         labeled_share: share of rows that are labelled positives (only the empirical π̂ sees it).
 
     Example:
-        >>> from jaxpu.methods import METHODS
         >>> hyper = setting(METHODS["pudra"], 0.4)
         >>> round(float(slope(0.0, hyper, jnp.zeros(0))), 4)  # (p - π)(1 - p) at p = ½
         0.05
@@ -93,14 +103,14 @@ def slope(z: ScalarLike, hyper: Hyper, lams: Float[Array, " k"], labeled_share: 
     weights = ROWS * jnp.stack([jnp.asarray(labeled_share), positive - labeled_share, 1 - positive])
 
     def loss(z: Scalar) -> Scalar:
-        base, _ = objective.base_risk(hyper, jnp.full(3, z), labeled, labels, weights)
+        base, _ = objective.base_risk(family(), hyper, jnp.full(3, z), labeled, weights, y=labels.astype(jnp.int32))
         if not lams.size:
             return base
 
         two, one_of_each, both = jnp.full(2, z), jnp.array([1.0, 0.0]), jnp.ones(2)
 
         def term(lam: Scalar) -> Scalar:
-            return objective.penalty(hyper, two, jnp.arange(2), two, lam, hyper.anchor, one_of_each, both)[0]
+            return objective.penalty(family(), hyper, two, jnp.arange(2), two, lam, one_of_each, both)[0]
 
         return base + jax.vmap(term)(lams).mean()
 
@@ -118,7 +128,6 @@ def iterate(
         steps: how many.
 
     Example:
-        >>> from jaxpu.methods import METHODS
         >>> one = jax.tree.map(lambda v: jnp.asarray(v)[None], setting(METHODS["pudra"], 0.3, lr=1.0))
         >>> p = iterate(jnp.array([1e-4]), one, jnp.zeros((1, 0)), 2000)
         >>> round(float(p[0, -1]), 3)
@@ -144,7 +153,6 @@ def fixed_points(hyper: Hyper, lams: Float[Array, "*grid k"]) -> FixedPoints:
     (NaN where the point repels at any rate).
 
     Example:
-        >>> from jaxpu.methods import METHODS
         >>> one = jax.tree.map(lambda v: jnp.asarray(v)[None], setting(METHODS["vpudra_pp"], 0.4))
         >>> found = fixed_points(one, jnp.asarray(beta_nodes(0.3))[None])
         >>> kappa = 0.3 / (2 * (2 * 0.3 + 1))
