@@ -62,8 +62,7 @@ class Path(NamedTuple):
 
 
 def aggregator_path() -> Canvas:
-    """Draw Σ w, b, mean prediction and class separation of one run against the linear flow in closed form.
-    """
+    """Draw Σ w, b, mean prediction and class separation of one run against the linear flow in closed form."""
     path = one_path()
     with look():
         figure = Canvas(figsize=(WIDTH, 3.1))
@@ -89,8 +88,7 @@ def aggregator_path() -> Canvas:
 
 
 def phase_plane() -> Canvas:
-    """Draw the fast phase in the plane of Σ w and b: the conserved line, and where p = π ends it.
-    """
+    """Draw the fast phase in the plane of Σ w and b: the conserved line, and where p = π ends it."""
     path = one_path()
     with look():
         figure = Canvas(figsize=(WIDTH, 3.4))

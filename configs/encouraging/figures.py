@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from well_classified import BINS, QUANTILES, Course, course
 
 from jaxpu.config import expand, parse
 from jaxpu.losses import gradient_size
 from jaxpu.plots import Figure
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
 from jaxpu.report.study import Results
-from well_classified import BINS, QUANTILES, Course, course
 
 COLOURS = {"cross_entropy": INK, "mse": QUIET, "mae_mse": GREEN, "bonus": RED, "encouraging": BLUE, "focal": PURPLE}
 WELL = 0.9
@@ -51,8 +51,7 @@ def courses(results: Results) -> dict[str, Course]:
 
 
 def gradient_sizes() -> Canvas:
-    """Draw the size s(p) of the gradient of each loss against the probability p of the label, whole and near 1.
-    """
+    """Draw the size s(p) of the gradient of each loss against the probability p of the label, whole and near 1."""
     p = jnp.linspace(0.0, 1.0, 401)
     with look():
         figure = Canvas(figsize=(WIDTH, 2.9))

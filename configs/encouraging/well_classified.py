@@ -101,7 +101,9 @@ def _norms(seen: ProbeInput) -> Array:
         return _margin_loss(seen, margin).sum()
 
     def norm(row: tuple[Array, Array]) -> Array:
-        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.variables.params, *row))))
+        return jnp.sqrt(
+            sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.variables.params, *row)))
+        )
 
     # a few hundred rows at a time: the gradients of all would be that many copies of the network
     norms = lax.map(norm, (seen.x_train, seen.y_train), batch_size=256)

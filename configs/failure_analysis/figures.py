@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
+from jaxpu.sweep import prepare
 from matplotlib.figure import Figure as Canvas
 
 from jaxpu import mixup
@@ -18,7 +19,6 @@ from jaxpu.methods import METHODS, Method
 from jaxpu.plots import Figure
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
 from jaxpu.report.study import Results
-from jaxpu.sweep import prepare
 
 TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
 NOTE = "From the code that training runs, not from runs."
@@ -27,7 +27,9 @@ NOTE = "From the code that training runs, not from runs."
 def figures(results: Results) -> list[Figure]:
     """The figures of the section on geometry and mean field."""
     drawn = (penalty_slopes, fixed_point_curves, mean_field_paths, learning_rates)
-    return [Figure(draw.__name__, "mean_field", draw, f"{(draw.__doc__ or '').splitlines()[0]} {NOTE}") for draw in drawn]
+    return [
+        Figure(draw.__name__, "mean_field", draw, f"{(draw.__doc__ or '').splitlines()[0]} {NOTE}") for draw in drawn
+    ]
 
 
 def tables(results: Results) -> dict[str, pl.DataFrame]:
@@ -54,8 +56,7 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
 
 
 def penalty_slopes() -> Canvas:
-    """Draw the gradient dL/dz of both penalties against p, for four targets μ.
-    """
+    """Draw the gradient dL/dz of both penalties against p, for four targets μ."""
     p = np.linspace(0.002, 0.998, 400)
     with look():
         figure = Canvas(figsize=(WIDTH, 2.9))
@@ -75,8 +76,7 @@ def penalty_slopes() -> Canvas:
 
 
 def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Canvas:
-    """Draw where the mean field has its fixed point: against the anchor, the floor of the target, and the given prior.
-    """
+    """Draw where the mean field has its fixed point: against the anchor, the floor of the target, and the given prior."""
     # as many points each, so that one program serves all curves
     anchors, floors, priors = np.linspace(0, 1, 20), np.linspace(0, 0.95, 20), np.linspace(0.05, 0.95, 20)
     soft = METHODS["vpudra_softlabel"]
@@ -111,8 +111,7 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Canvas:
 
 
 def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, lr: float = 0.5) -> Canvas:
-    """Draw p over the steps of the mean field from four starts, for four members of the family.
-    """
+    """Draw p over the steps of the mean field from four starts, for four members of the family."""
     members = {
         "soft label, point process": METHODS["vpudra_softlabel"],
         "anchor, point process": METHODS["vpudra_pp"],
@@ -138,8 +137,7 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
 
 
 def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, steps: int = 600) -> Canvas:
-    """Draw where p is in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram.
-    """
+    """Draw where p is in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram."""
     members = {
         "soft label, point process": METHODS["vpudra_softlabel"],
         "anchor, point process": METHODS["vpudra_pp"],

@@ -11,7 +11,9 @@ from jaxpu.plots.style import COLOURS, WIDTH, headline, look
 LOGARITHMIC = ("log_loss", "test_oracle_log_loss")
 
 
-def courses(runs: pl.DataFrame, metrics: Sequence[str], *, x: str = "epoch", rows: bool = True, most: int = 8) -> Figure:
+def courses(
+    runs: pl.DataFrame, metrics: Sequence[str], *, x: str = "epoch", rows: bool = True, most: int = 8
+) -> Figure:
     """Draw the median over seeds of each metric over training.
 
     A method that has no point of the grid, since no setting of the grid touches it, is shown with each.
@@ -35,7 +37,9 @@ def courses(runs: pl.DataFrame, metrics: Sequence[str], *, x: str = "epoch", row
     keys = ["method", "point", *varying(runs)]
     medians = frame.group_by(*keys, x, maintain_order=True).agg(pl.col(metrics).median()).sort(x, maintain_order=True)
     if not rows:
-        names = pl.concat_str("method", pl.when(pl.col("point") != "").then("point"), separator=" · ", ignore_nulls=True)
+        names = pl.concat_str(
+            "method", pl.when(pl.col("point") != "").then("point"), separator=" · ", ignore_nulls=True
+        )
         medians = medians.with_columns(method=names, point=pl.lit(""))
     points = [point for point in medians["point"].unique(maintain_order=True) if point][:most] or [""]
     colours = dict(zip(medians["method"].unique(maintain_order=True), COLOURS, strict=False))
@@ -48,14 +52,18 @@ def courses(runs: pl.DataFrame, metrics: Sequence[str], *, x: str = "epoch", row
                 for method, colour in colours.items():
                     mine = shown.filter(pl.col("method") == method).drop_nulls(metric)
                     axis.plot(mine[x], mine[metric], color=colour, linewidth=1.4, label=method)
-                axis.set(xscale="linear" if x == "epoch" else "log", yscale="log" if metric in LOGARITHMIC else "linear")
+                axis.set(
+                    xscale="linear" if x == "epoch" else "log", yscale="log" if metric in LOGARITHMIC else "linear"
+                )
             panels[0].set_ylabel(point.replace(" ", "\n"), fontsize=8)
         for axis, metric in zip(grid[0], metrics, strict=True):
             axis.set_title(metric_name(metric))
         for axis in grid[-1]:
             axis.set_xlabel(f"{x}s" if x == "update" else x)
         handles, names = grid[0][0].get_legend_handles_labels()
-        headline(figure, _statement(medians, metrics[-1 if x == "update" else 0], x), dict(zip(names, handles, strict=True)))
+        headline(
+            figure, _statement(medians, metrics[-1 if x == "update" else 0], x), dict(zip(names, handles, strict=True))
+        )
     return figure
 
 

@@ -7,10 +7,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import NothingToShow, metric_name, require, setting, setting_name, varying
 from jaxpu.plots.rules import rule_name
 from jaxpu.plots.style import INK, WIDTH, headline, look
-from jaxpu.analysis.summary import COLLAPSED_F1
 
 
 def heat_map(selected: pl.DataFrame, rule: str, *, metric: str = "f1", below: float = COLLAPSED_F1) -> Figure:

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Canvas
 
 from jaxpu.plots.courses import courses
 from jaxpu.plots.differences import paired_differences
-from jaxpu.plots.frames import BELOW, NothingToShow, labelled, metric_name, run_columns, seeds_behind, worst_rows
+from jaxpu.plots.frames import BELOW, labelled, metric_name, run_columns, seeds_behind, worst_rows
 from jaxpu.plots.heat import heat_map
 from jaxpu.plots.intervals import PANELS, by_method, over_setting
 from jaxpu.plots.rates import collapse_rates
@@ -138,7 +138,9 @@ def _trajectories(frames: Frames, *, metric: str = "", most: int = 16) -> Drawn:
     low = frames.selected.filter(pl.col("selection").is_in(list(frames.shown)), BELOW)
     low = low.select(run_columns(frames.selected)).unique(maintain_order=True)
     figure = trajectories(frames.runs, metric, rows=rows, highlight=low, most=most)
-    said = f"{METRIC_NOTES.get(metric, '')} n = {seeds_behind(frames.selected)} seeds a panel; the bands hold the middle"
+    said = (
+        f"{METRIC_NOTES.get(metric, '')} n = {seeds_behind(frames.selected)} seeds a panel; the bands hold the middle"
+    )
     return Drawn(
         figure,
         f"{said} 50 % and 90 % of the seeds, the spread of runs and not an interval of the median. Red lines are runs "
@@ -249,7 +251,9 @@ def _figure(entry: dict[str, Any], frames: Frames) -> Figure:
             raise ValueError(f"figure {kind} takes no option {name!r}; its options are {', '.join(options) or 'none'}")
     metric = entry.get("metric")
     name = own["name"] or "_".join([kind.rpartition(":")[2], *([str(metric)] if metric else [])])
-    return Figure(name, own["section"] or section, lambda: function(frames, **entry), own["caption"], own["alternative"])
+    return Figure(
+        name, own["section"] or section, lambda: function(frames, **entry), own["caption"], own["alternative"]
+    )
 
 
 def _function(name: str) -> Callable[..., Canvas | Drawn]:
@@ -257,4 +261,6 @@ def _function(name: str) -> Callable[..., Canvas | Drawn]:
     try:
         return getattr(importlib.import_module(module), attribute) if colon else KINDS[name][0]
     except (ImportError, AttributeError, KeyError):
-        raise ValueError(f"no kind of figure {name!r}; choose from {', '.join(KINDS)}, or package.module:function") from None
+        raise ValueError(
+            f"no kind of figure {name!r}; choose from {', '.join(KINDS)}, or package.module:function"
+        ) from None

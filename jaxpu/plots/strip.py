@@ -8,6 +8,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.stats import wilson
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import (
     BELOW,
     DEFAULT_RULES,
@@ -21,8 +23,6 @@ from jaxpu.plots.frames import (
 )
 from jaxpu.plots.rules import below_sentence, rule_name
 from jaxpu.plots.style import BLUE, INK, QUIET, RED, WIDTH, headline, left_out, look, row_height, wrapped
-from jaxpu.analysis.stats import wilson
-from jaxpu.analysis.summary import COLLAPSED_F1
 
 GOLDEN = (5**0.5 - 1) / 2
 

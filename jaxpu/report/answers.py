@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import BELOW, F1, NothingToShow, below_counts, labelled
 from jaxpu.plots.rules import rule_name
 from jaxpu.report.text import Markdown, listed, plain
 from jaxpu.report.words import VERDICTS, verdict_name
-from jaxpu.analysis.summary import COLLAPSED_F1
 
 
 def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:

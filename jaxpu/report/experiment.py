@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 
 import polars as pl
 import yaml
+from rich.console import Group
 
-from jaxpu import plots
+from jaxpu import analysis, config, plots
 from jaxpu.plots.frames import F1, NothingToShow, labelled, seeds_behind
 from jaxpu.plots.kinds import DEFAULTS, Figure, Frames, Picture
 from jaxpu.plots.rules import choices, rule_name, shown_rules
-from jaxpu.report import answers, tables
+from jaxpu.report import answers, tables, terminal
 from jaxpu.report.page import fill, page, slug
 from jaxpu.report.text import Markdown, block, code, fold, number, paragraphs, plain, table
 from jaxpu.report.words import DECISIONS, VERDICTS, glossary, verdict_name
-from jaxpu.results import atomic_write, took, write_text
+from jaxpu.runs import atomic_write, took, write_frame, write_text
 
 HEADINGS = {
     "grid": "Over the grid",
@@ -38,14 +39,14 @@ class Drawing(NamedTuple):
     sentences: dict[str, list[str]]
 
 
-def frames_of(frames: Mapping[str, pl.DataFrame], config: Mapping[str, Any]) -> Frames:
+def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -> Frames:
     """The frames of an experiment by name, with the selection rules that its report shows.
 
     >>> frames_of({"selected": pl.DataFrame({"selection": ["val_f1", "pu_auc"]})}, {}).shown
     ('val_f1',)
     """
     recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
-    shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(config))
+    shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))
     return Frames(**frames, shown=tuple(shown))
 
 
@@ -53,15 +54,15 @@ def _has_rules(frame: pl.DataFrame | None) -> bool:
     return frame is not None and "selection" in frame.columns
 
 
-def default_rule(config: Mapping[str, Any]) -> str | None:
+def default_rule(resolved: Mapping[str, Any]) -> str | None:
     """The selection rule that an experiment shows first."""
-    return next(iter(choices(config)), None)
+    return next(iter(choices(resolved)), None)
 
 
-def drawn(frames: Frames, config: Mapping[str, Any]) -> Drawing:
+def drawn(frames: Frames, resolved: Mapping[str, Any]) -> Drawing:
     """Draw the figures that a configuration asks for, or those of its kind that have something to show."""
-    asked = config.get("figures") or ()
-    kind = tables.kind_of(config)
+    asked = resolved.get("figures") or ()
+    kind = tables.kind_of(resolved)
     pictures, sentences = [], {}
     for figure in plots.figures_of(asked or DEFAULTS[kind], frames):
         try:
@@ -76,18 +77,20 @@ def _with_id(figure: Figure) -> Figure:
     return figure._replace(section=slug(figure.section))
 
 
-def text(frames: Frames, provenance: Mapping[str, Any], config: Mapping[str, Any], drawing: Drawing) -> Markdown:
+def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, Any], drawing: Drawing) -> Markdown:
     """The page of an experiment as Markdown; frames without rows give sentences in place of tables."""
-    kind, rule = tables.kind_of(config), next(iter(frames.shown), "")
-    found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(config))
+    kind, rule = tables.kind_of(resolved), next(iter(frames.shown), "")
+    found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
     about_f1 = kind in ("pu", "multiclass")
     said = answers.headline if about_f1 else answers.verdict_counts
     sections = dict.fromkeys([*(p.section for p in drawing.pictures), *drawing.sentences])
     values = {
-        "name": str(config.get("name") or "jaxpu report"),
+        "name": str(resolved.get("name") or "jaxpu report"),
         "facts": _facts(frames.selected, provenance),
-        "answer": Markdown(f"**{plain(' '.join([said(frames.selected, frames.shown), answers.claims_sentence(frames.claims)]))}**"),
-        "description": paragraphs(config.get("description")),
+        "answer": Markdown(
+            f"**{plain(' '.join([said(frames.selected, frames.shown), answers.claims_sentence(frames.claims)]))}**"
+        ),
+        "description": paragraphs(resolved.get("description")),
         "answers": answers.answers(frames.verdicts, frames.shown),
         "claims": tables.claims_table(frames.claims) if frames.claims.height else "",
         "claim_note": tables.CLAIM_NOTE,
@@ -103,13 +106,13 @@ def text(frames: Frames, provenance: Mapping[str, Any], config: Mapping[str, Any
         "verdicts": _verdicts(frames.selected, frames.shown),
         "failing": _failing(frames.selected, frames.shown),
         "words": _words(frames.selected, frames.shown),
-        "repeat": _repeat(provenance, config),
+        "repeat": _repeat(provenance, resolved),
     }
     source = resources.files("jaxpu.report").joinpath("experiment.md").read_text(encoding="utf-8")
     return fill(source, values, "experiment.md")
 
 
-def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], config: Mapping[str, Any]) -> Path:
+def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, Any]) -> Path:
     """Write ``table.md``, ``figures/`` and ``report.html`` into a results folder, each file atomically.
 
     Figures are written as SVG, or as PNG where that would be too large, with ``figures.json``, which has their captions
@@ -117,24 +120,43 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], config: M
 
     Args:
         folder: the results folder. frames: what was recorded and made of it, from :func:`frames_of`.
-        provenance: where the numbers are from; ``command`` repeats them. config: the resolved experiment.
+        provenance: where the numbers are from; ``command`` repeats them. resolved: the experiment's configuration.
 
     Returns:
         The path of the page.
     """
-    drawing = drawn(frames, config)
+    drawing = drawn(frames, resolved)
     write_pictures(folder / "figures", drawing.pictures)
-    kind = tables.kind_of(config)
-    found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(config))
-    parts = [f"# {plain(config.get('name') or 'Results')}", paragraphs(config.get("description"))]
+    kind = tables.kind_of(resolved)
+    found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
+    parts = [f"# {plain(resolved.get('name') or 'Results')}", paragraphs(resolved.get("description"))]
     if frames.claims.height:
         parts += ["## Claims", tables.claims_table(frames.claims), tables.CLAIM_NOTE]
     parts += ["## Results", tables.results(found, kind)]
     rules = tables.rules_table(frames.rules)
     parts += ["## Selection rules compared", rules, tables.RULE_NOTE] if rules else []
     write_text(folder / "table.md", "\n\n".join(part for part in parts if part) + "\n")
-    write_text(folder / "report.html", page(text(frames, provenance, config, drawing), drawing.pictures))
+    write_text(folder / "report.html", page(text(frames, provenance, resolved, drawing), drawing.pictures))
     return folder / "report.html"
+
+
+def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: Mapping[str, Any]) -> Group:
+    """Write all tables and the page of an experiment of any kind.
+
+    Args:
+        folder: the results folder. experiment: what was run. recorded: its runs. provenance: where they are from.
+
+    Returns:
+        The table of results and the claims, for a terminal.
+    """
+    made = analysis.tables(recorded, experiment)
+    for name, frame in made._asdict().items():
+        if not frame.is_empty():
+            write_frame(folder / f"{name}.csv", frame)
+    resolved = config.to_dict(experiment)
+    frames = frames_of({"runs": recorded, **made._asdict()}, resolved)
+    write(folder, frames, provenance, resolved)
+    return terminal.results(frames, resolved)
 
 
 INDEX = "figures.json"
@@ -242,13 +264,13 @@ def _words(selected: pl.DataFrame, rules: Sequence[str]) -> Markdown:
     return Markdown("\n".join(f"- **{plain(term)}**: {plain(said)}" for term, said in terms.items()))
 
 
-def _repeat(provenance: Mapping[str, Any], config: Mapping[str, Any]) -> Markdown:
+def _repeat(provenance: Mapping[str, Any], resolved: Mapping[str, Any]) -> Markdown:
     """The command, where the numbers are from, and the whole configuration."""
     command = provenance.get("command")
     said = " ".join(map(str, command)) if isinstance(command, list | tuple) else str(command or "")
     facts = [[key.replace("_", " "), _flat(value)] for key, value in map(_pair, provenance.items()) if key != "command"]
     origin = table(["provenance", ""], facts, "ll") if facts else "No provenance was recorded."
-    whole = yaml.safe_dump(json.loads(json.dumps(dict(config), default=str)), sort_keys=False, allow_unicode=True)
+    whole = yaml.safe_dump(json.loads(json.dumps(dict(resolved), default=str)), sort_keys=False, allow_unicode=True)
     first = block(said) if said else "The command was not recorded."
     return Markdown(f"{first}\n\n{origin}\n\n{fold('The whole configuration', block(whole))}")
 
@@ -270,7 +292,11 @@ def _flat(value: Any) -> str:
 
 def origin(provenance: Mapping[str, Any]) -> Markdown:
     """The command that repeats an experiment, and where its numbers are from, in a sentence."""
-    commit = str(provenance.get("commit") or "unknown")[:9] + (", with uncommitted changes" if provenance.get("dirty") else "")
+    commit = str(provenance.get("commit") or "unknown")[:9] + (
+        ", with uncommitted changes" if provenance.get("dirty") else ""
+    )
     precision = f" in {provenance['precision']}" if "precision" in provenance else ""
-    said = f"{provenance['runs']} runs, {provenance['seeds']} seeds a cell, {took(provenance)} on {provenance['device']}"
+    said = (
+        f"{provenance['runs']} runs, {provenance['seeds']} seeds a cell, {took(provenance)} on {provenance['device']}"
+    )
     return Markdown(f"Repeat: {code(provenance['command'])}; {plain(said + precision)}, commit {code(commit)}.")

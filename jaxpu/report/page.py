@@ -69,15 +69,21 @@ def page(text: str, figures: Sequence[Picture] = ()) -> str:
     env = {"figures": known, "numbers": {name: k + 1 for k, name in enumerate(placed)}, "ids": ids}
     first = next((k for k, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"), None)
     lead, body = (tokens, []) if first is None else (tokens[:first], tokens[first:])
-    rendered = _environment().get_template("page.html").render(
-        title=next((_words(t) for k, t in enumerate(tokens) if k and tokens[k - 1].tag == "h1"), "jaxpu"),
-        style=resources.files("jaxpu.report").joinpath("page.css").read_text(encoding="utf-8"),
-        lead=_html(lead, env),
-        contents=[Entry(str(t.attrs["id"]), _words(body[k + 1])) for k, t in enumerate(body) if _opens_section(t)],
-        body=_html(body, env) + ("</section>\n" if body else ""),
+    rendered = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=next((_words(t) for k, t in enumerate(tokens) if k and tokens[k - 1].tag == "h1"), "jaxpu"),
+            style=resources.files("jaxpu.report").joinpath("page.css").read_text(encoding="utf-8"),
+            lead=_html(lead, env),
+            contents=[Entry(str(t.attrs["id"]), _words(body[k + 1])) for k, t in enumerate(body) if _opens_section(t)],
+            body=_html(body, env) + ("</section>\n" if body else ""),
+        )
     )
     if len(rendered.encode()) > LARGEST:
-        raise PageError(f"the page has {len(rendered.encode()):,} bytes, more than {LARGEST:,}: show fewer figures or rows")
+        raise PageError(
+            f"the page has {len(rendered.encode()):,} bytes, more than {LARGEST:,}: show fewer figures or rows"
+        )
     return rendered
 
 
@@ -98,7 +104,11 @@ def fill(source: str, values: Mapping[str, Any], where: str) -> Markdown:
     jaxpu.report.page.PageError: here: 'titel' is undefined
     """
     jinja = Environment(
-        undefined=StrictUndefined, finalize=plain, trim_blocks=True, comment_start_string="<!--", comment_end_string="-->"
+        undefined=StrictUndefined,
+        finalize=plain,
+        trim_blocks=True,
+        comment_start_string="<!--",
+        comment_end_string="-->",
     )
     try:
         return Markdown(jinja.from_string(source).render(values))
@@ -120,7 +130,10 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.before("inline", "own_ids", _own_ids)
     parser.core.ruler.push("look", _look)
     for name, rule in {
-        "heading_open": _heading_open, "figure": _figure, "table_open": _table_open, "table_close": _table_close,
+        "heading_open": _heading_open,
+        "figure": _figure,
+        "table_open": _table_open,
+        "table_close": _table_close,
         "link_open": _link_open,
     }.items():
         parser.add_render_rule(name, rule)
@@ -179,7 +192,9 @@ def _place(tokens: list[Token], k: int, images: list[Token]) -> None:
     source = str(images[0].attrs.get("src", ""))
     alone = tokens[k - 1].type == "paragraph_open" and len(tokens[k].children or []) == 1
     if not source.startswith("figure:") or not alone:
-        raise PageError(f"expected ![](figure:name) on a line of its own, got an image {source!r}: pages show the figures of their results")
+        raise PageError(
+            f"expected ![](figure:name) on a line of its own, got an image {source!r}: pages show the figures of their results"
+        )
     tokens[k - 1].type = tokens[k + 1].type = "nothing"
     tokens[k].type, tokens[k].meta["figure"] = "figure", source.removeprefix("figure:")
 
@@ -208,7 +223,9 @@ def slug(text: str) -> str:
 
 
 def _words(inline: Token) -> str:
-    return "".join(child.content for child in inline.children or [] if child.type in ("text", "code_inline", "math_inline"))
+    return "".join(
+        child.content for child in inline.children or [] if child.type in ("text", "code_inline", "math_inline")
+    )
 
 
 def _opens_section(token: Token) -> bool:
@@ -221,7 +238,9 @@ def _with_all_figures(tokens: list[Token], figures: Sequence[Picture], ids: set[
     waiting = [figure for figure in figures if figure.name not in placed]
     lost = [figure for figure in waiting if figure.section not in ids]
     if lost:
-        raise PageError(f"figure {lost[0].name!r} belongs to section {lost[0].section!r}, which the page lacks; sections are {', '.join(sorted(ids))}")
+        raise PageError(
+            f"figure {lost[0].name!r} belongs to section {lost[0].section!r}, which the page lacks; sections are {', '.join(sorted(ids))}"
+        )
     found, section = [], ""
     for token in [*tokens, None]:
         if token is None or (token.type == "heading_open" and token.tag in ("h1", "h2")):

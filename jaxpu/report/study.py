@@ -29,7 +29,7 @@ from jaxpu.report import tables
 from jaxpu.report.page import PageError, fill, page
 from jaxpu.report.text import Markdown, code, listed, mean, number, plain, table
 from jaxpu.report.words import verdict_name
-from jaxpu.results import write_text
+from jaxpu.runs import write_text
 
 
 class Results:
@@ -121,7 +121,9 @@ def write_study(configs: Path, folder: Path, own: ModuleType | None = None) -> P
     results = Results(configs, folder)
     where = f"{configs.name}/report.md"
     if not results.done:
-        raise PageError(f"{where}: none of {listed(results.experiments)} is in {folder}; run scripts/reproduce.py {configs.name}")
+        raise PageError(
+            f"{where}: none of {listed(results.experiments)} is in {folder}; run scripts/reproduce.py {configs.name}"
+        )
     made = _drawn([*_declared(results), *_call(own, "figures", results, [])])
     filling = Placeholders(results, _call(own, "tables", results, {}))
     text = fill(results.text, filling.names(), where)
@@ -171,8 +173,21 @@ class Placeholders:
 
     def names(self) -> dict[str, Any]:
         """The placeholders by their names."""
-        names = ("value", "rows", "means", "claims", "all_claims", "verdict", "figure", "see", "head", "repeat", "part",
-                 "counts", "rules")
+        names = (
+            "value",
+            "rows",
+            "means",
+            "claims",
+            "all_claims",
+            "verdict",
+            "figure",
+            "see",
+            "head",
+            "repeat",
+            "part",
+            "counts",
+            "rules",
+        )
         return {name: getattr(self, name) for name in names} | {
             "table": self.table,
             "done": self.results.done.__contains__,
@@ -186,7 +201,13 @@ class Placeholders:
         unknown = value is None or (isinstance(value, float) and not math.isfinite(value))
         if found.shape != (1, 1) or unknown:
             raise PageError(f"{experiment}: {query!r} has {found.rows()[:3]} for an answer, expected one value")
-        return number(value, digits) if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+        return (
+            number(value, digits)
+            if isinstance(value, float)
+            else f"{value:,}"
+            if isinstance(value, int)
+            else str(value)
+        )
 
     def rows(self, experiment: str, query: str, digits: int = 3) -> Markdown:
         """The answer to a question as a table."""
@@ -301,7 +322,8 @@ class Placeholders:
 
 def _table(frame: pl.DataFrame, digits: int) -> Markdown:
     rows = [
-        [number(cell, digits) if isinstance(cell, float) else setting(cell) for cell in row] for row in frame.iter_rows()
+        [number(cell, digits) if isinstance(cell, float) else setting(cell) for cell in row]
+        for row in frame.iter_rows()
     ]
     look = "".join("r" if dtype.is_numeric() else "l" for dtype in frame.dtypes)
     return table([setting_name(name) for name in frame.columns], rows, look)

@@ -238,7 +238,8 @@ def rules_table(rules: pl.DataFrame) -> Markdown:
         return Markdown()
     cells = [
         (
-            rule_name(row["rule"], row["validation"]) + ("" if RULES[row["rule"]].label_free else " (needs true labels)"),
+            rule_name(row["rule"], row["validation"])
+            + ("" if RULES[row["rule"]].label_free else " (needs true labels)"),
             number(row["f1"]),
             f"{number(row['regret'])} [{number(row['regret_low'])}, {number(row['regret_high'])}]",
             row["below"],
@@ -248,4 +249,3 @@ def rules_table(rules: pl.DataFrame) -> Markdown:
         for row in rules.sort("regret", maintain_order=True).iter_rows(named=True)
     ]
     return table(("selection rule", "mean F1", "regret [95 % interval]", "F1 < 0.1", "artefacts", "runs"), cells)
-

@@ -26,7 +26,7 @@ def plain(text: Any) -> Markdown:
         return text
     words = " ".join(str(text).split())
     safe = _SIGNS.sub(r"\\\1", words)
-    return Markdown(re.sub(r"^(?=[-+=])|(?<=^\d)(?=[.)](?:\s|$))", r"\\", safe))
+    return Markdown(re.sub(r"^(\d*)(?=[-+.)](?:\s|$)|[-=]+$)", r"\1\\", safe))
 
 
 def paragraphs(text: Any) -> Markdown:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.collapse import Thresholds
 from jaxpu.plots.rules import known, rule_name
-from jaxpu.analysis.summary import COLLAPSED_F1
 
 GOOD_AUC = Thresholds().good_auc
 
@@ -64,9 +64,7 @@ def verdict_name(verdict: str) -> str:
 
 CLAIM_VERDICTS = ("supported", "refuted", "undecided", "not supported")
 
-LOOKS = {verdict_name(word): "verdict" for word in (*VERDICTS, *CLAIM_VERDICTS)} | {
-    word: "verdict healthy" for word in ("healthy", "supported")
-}
+LOOKS = {verdict_name(word): "verdict" for word in (*VERDICTS, *CLAIM_VERDICTS)} | dict.fromkeys(("healthy", "supported"), "verdict healthy")
 """How words that stand in bold are set apart on a page."""
 
 
