@@ -32,7 +32,7 @@ def figures(results: Results) -> list[Figure]:
     ]
     if "cf_transient" in results.done:
         note = "Every mark is a run; on the dotted line the measured time is the predicted one."
-        runs = results.frame("cf_transient", "runs")
+        runs = results.frame("cf_transient", "selected")
         found.append(Figure("healing", "cf_transient", lambda: healing(runs.collect()), note))
     return found
 

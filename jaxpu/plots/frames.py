@@ -39,6 +39,9 @@ METRIC_NAMES = {
     "log_loss": "log-loss",
     "inverted": "share upside down",
     "kept": "share of pairs kept",
+    "outside_auc": "AUC of the confidence, test rows against those of another dataset",
+    "outside_confidence": "mean confidence in rows of another dataset",
+    "balanced_accuracy": "balanced accuracy",
 }
 
 

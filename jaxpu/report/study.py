@@ -21,9 +21,10 @@ import polars as pl
 import yaml
 
 from jaxpu import plots
-from jaxpu.config import ConfigError, load_yaml
-from jaxpu.plots.frames import NothingToShow, labelled, setting, setting_name, with_point
+from jaxpu.config import load_yaml
+from jaxpu.plots.frames import NothingToShow, labelled, metric_name, setting, setting_name, with_point
 from jaxpu.plots.kinds import Figure, Frames, Picture
+from jaxpu.plots.rules import rule_name
 from jaxpu.report import experiment as one
 from jaxpu.report import tables
 from jaxpu.report.page import PageError, fill, page
@@ -38,6 +39,7 @@ class Results:
     Attributes:
         configs: the study's folder. folder: the folder of results folders.
         experiments: their names, in order. optional: those that may be missing. done: those that are there.
+        scripts: what is to be run after them.
     """
 
     def __init__(self, configs: Path, folder: Path) -> None:
@@ -45,6 +47,7 @@ class Results:
         self.configs, self.folder = configs, folder
         self.experiments: list[str] = list(head.get("experiments", ()))
         self.optional: list[str] = list(head.get("optional", ()))
+        self.scripts: list[str] = list(head.get("scripts", ()))
         self.figures: list[dict[str, Any]] = list(head.get("figures", ()))
         self.done = [name for name in self.experiments if (folder / name / "provenance.json").exists()]
 
@@ -177,6 +180,7 @@ class Placeholders:
             "value",
             "rows",
             "means",
+            "numbers",
             "claims",
             "all_claims",
             "verdict",
@@ -190,6 +194,7 @@ class Placeholders:
         )
         return {name: getattr(self, name) for name in names} | {
             "table": self.table,
+            "has_table": self.own.__contains__,
             "done": self.results.done.__contains__,
             "missing": self.missing,
         }
@@ -244,7 +249,18 @@ class Placeholders:
             [code(method), *(mean(found.get((method, point)), digits) for point in points)]
             for method in summary["method"].unique(maintain_order=True)
         ]
-        return table(["method", *(point or plots.frames.metric_name(metric) for point in points)], rows)
+        return table(["method", *(point or metric_name(metric) for point in points)], rows)
+
+    def numbers(self, experiment: str, metrics: Sequence[str], selection: str = "last") -> Markdown:
+        """Means of those of some metrics that an experiment has, a table each."""
+        there = self.results.frame(experiment, "summary").select("metric").unique().collect()["metric"]
+        tables_ = [
+            f"**{plain(metric_name(metric))}**, selected by {plain(rule_name(selection))}:\n\n"
+            f"{self.means(experiment, metric, selection)}"
+            for metric in metrics
+            if metric in there
+        ]
+        return Markdown("\n\n".join(tables_))
 
     def claims(self, experiment: str) -> Markdown:
         """The claims of an experiment, each with its test."""
@@ -327,11 +343,3 @@ def _table(frame: pl.DataFrame, digits: int) -> Markdown:
     ]
     look = "".join("r" if dtype.is_numeric() else "l" for dtype in frame.dtypes)
     return table([setting_name(name) for name in frame.columns], rows, look)
-
-
-def experiments_of(configs: Path) -> list[str]:
-    """The experiments of a study, in the order of its text; ConfigError where that is no study."""
-    try:
-        return list(_split(configs / "report.md")[0].get("experiments", ()))
-    except OSError:
-        raise ConfigError(f"{configs} has no report.md, so it is no study") from None

@@ -5,7 +5,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_SIGNS = re.compile(r"([\\`*_{}\[\]<>|$#!&~:])")
+_SIGNS = re.compile(r"[\\`*|$]|(?<!\w)_|_(?!\w)|\](?=[(\[:])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|\{(?=#)|^[#>:~]")
+"""What Markdown would take for markup where it stands."""
 
 
 class Markdown(str):
@@ -18,14 +19,14 @@ def plain(text: Any) -> Markdown:
     r"""Text from outside, on one line, such that no sign of it is taken for Markdown, HTML or a formula.
 
     >>> plain("a|b <i> [x](y) $z$ val_f1")
-    'a\\|b \\<i\\> \\[x\\](y) \\$z\\$ val\\_f1'
-    >>> plain(plain("a_b"))
-    'a\\_b'
+    'a\\|b \\<i> [x\\](y) \\$z\\$ val_f1'
+    >>> plain(plain("a*b")), plain("< 0.5 [0.1, 0.9]")
+    ('a\\*b', '< 0.5 [0.1, 0.9]')
     """
     if isinstance(text, Markdown):
         return text
     words = " ".join(str(text).split())
-    safe = _SIGNS.sub(r"\\\1", words)
+    safe = _SIGNS.sub(r"\\\g<0>", words)
     return Markdown(re.sub(r"^(\d*)(?=[-+.)](?:\s|$)|[-=]+$)", r"\1\\", safe))
 
 
