@@ -2,11 +2,11 @@
 
 import dataclasses
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from jaxpu import functions
 from jaxpu.config.errors import ConfigError
 
 
@@ -65,12 +65,9 @@ def _default(settings: Any, field: "dataclasses.Field[Any]") -> Any:
     return field.default
 
 
-def _of_function(function: Any) -> dict[str, str]:
-    name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    if "<" in name or not name.partition(":")[2]:
-        raise ConfigError(f"{name} has no name of its own, so its runs cannot be recorded; define it in a module")
+def _of_function(function: Any) -> str:
+    """Its name, as a file would name it; what else tells it from others is for its user to add."""
     try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        source = ""
-    return {"function": name, "source": hashlib.sha256(source.encode()).hexdigest()[:16]}
+        return functions.identity(function).partition("@")[0]
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

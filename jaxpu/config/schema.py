@@ -4,12 +4,13 @@ import dataclasses
 from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from jaxpu.config.claim import STRICT
 from jaxpu.config.errors import unknown
+from jaxpu.functions import is_path
 from jaxpu.selection import RULES, RuleChoice
 
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
@@ -138,7 +139,7 @@ class ModelConfig:
             if self.arguments:
                 raise ValueError("arguments are those of model.module, which is not given")
             return self
-        if isinstance(self.module, str) and not _is_reference(self.module):
+        if isinstance(self.module, str) and not is_path(self.module):
             raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
         named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
         idle = [f.name for f in named if not _is_default(f, self)]
@@ -202,7 +203,7 @@ class TrainingConfig:
     @field_validator("optimizer")
     @classmethod
     def _is_an_optimizer(cls, value: Any) -> Any:
-        if not (callable(value) or value in OPTIMIZERS or (isinstance(value, str) and _is_reference(value))):
+        if not (callable(value) or value in OPTIMIZERS or is_path(value)):
             raise ValueError(unknown("optimizer", value, [*OPTIMIZERS, "package.module:function"]))
         return value
 
@@ -235,12 +236,6 @@ class TrainingConfig:
 def _is_default(field: Any, settings: Any) -> bool:
     default = field.default
     return getattr(settings, field.name) == getattr(default, "default", default)
-
-
-def _is_reference(name: str) -> bool:
-    """Whether a name has the form ``package.module:name``."""
-    module, _, attribute = name.partition(":")
-    return all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -311,9 +306,27 @@ class PlacementConfig:
     checkpoint_seconds: float = Field(default=20.0, ge=0)
     part: PositiveInt | None = None
 
+    @model_validator(mode="after")
+    def _chunk_has_an_effect(self) -> "PlacementConfig":
+        if self.chunk is not None and self.kind in ("map", "vmap"):
+            raise ValueError(f"placement.chunk has no effect with kind {self.kind!r}; leave it out")
+        return self
+
 
 
 
 def as_dict(value: Any) -> Any:
-    """A group of settings as plain data."""
-    return TypeAdapter(type(value)).dump_python(value, mode="json")
+    """A group of settings as plain data; functions and objects of the user stay what they are.
+
+    >>> as_dict(ModelConfig(hidden=(8,)))["hidden"], as_dict(TrainingConfig(optimizer=sorted))["optimizer"]
+    ([8], <built-in function sorted>)
+    """
+    if isinstance(value, RuleChoice):
+        return value.rule if value.validation is None else dataclasses.asdict(value)
+    if hasattr(type(value), "__pydantic_fields__"):
+        return {name: as_dict(getattr(value, name)) for name in type(value).__pydantic_fields__}
+    if isinstance(value, dict):
+        return {name: as_dict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple) and not any(map(callable, value)):
+        return [as_dict(entry) for entry in value]
+    return value

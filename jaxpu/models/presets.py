@@ -12,6 +12,7 @@ from jaxtyping import Float, UInt32
 from jaxpu.config import ModelConfig
 from jaxpu.models.model import Model, ModelState, Params
 
+
 def dropout_words(key: Array, rows: int, width: int) -> UInt32[Array, "half width"]:
     """Random words for the dropout of ``rows`` rows: one 32-bit word decides the same entry of two rows.
 

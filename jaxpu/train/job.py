@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from jaxpu import config, data, models, train
+from jaxpu import config, data, functions, models, train
 from jaxpu.config import Cell, ConfigError, Experiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import asks_for, objective, risk_identity
@@ -60,13 +60,20 @@ def _settings(cell: Cell, dataset: Dataset | None, place: int | None) -> tuple[A
     source = dataset or data.load(cell.data)
     sampling, *contents = data.identity(cell.data, source)
     try:
-        told = risk_identity(cell.method), dataclasses.replace(cell, data=sampling).identity
+        own = {name: functions.identity(one) for name, one in _functions(cell).items() if one is not None}
+        told = risk_identity(cell.method), own, dataclasses.replace(cell, data=sampling).identity
         identity(cell.kind, told, "", 0)
     except ValueError as error:
         if place is None:
             raise ConfigError(f"methods: {cell.method_name}: {error}") from None
         told = ("in memory", place)
     return told, "".join(contents)
+
+
+def _functions(cell: Cell) -> dict[str, Any]:
+    """What of a cell may be code of the user's, besides the method's own."""
+    probes = {f"probe{place}": probe for place, probe in enumerate(cell.probes)}
+    return {"optimizer": cell.training.optimizer, "model": cell.model.module, **probes}
 
 
 def jobs(experiment: Experiment, runs: Sequence[Run], dataset: Dataset | None = None) -> list[Job]:

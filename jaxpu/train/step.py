@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
+from jaxtyping import Int
 
 from jaxpu import mixup, models
 from jaxpu.methods import objective
@@ -18,10 +19,14 @@ from jaxpu.types import Scalar
 
 
 def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
-    """The optimiser of a run; its schedule ends with the last step that is no mere padding."""
+    """The optimiser of a run."""
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, updates(data, config))
+
+
+def updates(data: Data, config: Config) -> Int[Array, ""]:
+    """Updates of a whole run if none is skipped; steps of mere padding are none."""
     rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
-    steps = config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
-    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, steps)
+    return config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
 
 
 class StepTerms(NamedTuple):
@@ -62,8 +67,8 @@ def update(
     forward = _forward(batch, carry.model_state, config)
     loss = functools.partial(_loss, keys, batch=batch, forward=forward, memory=carry.memory, config=config, hyper=hyper)
     grads, (terms, logits, model_state) = jax.grad(loss, has_aux=True)(carry.params, carry.model_state)
-    updates, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
-    params = cast(models.Params, optax.apply_updates(carry.params, updates))
+    change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
+    params = cast(models.Params, optax.apply_updates(carry.params, change))
     context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
     context |= {"rows": places, "progress": progress, "forward": forward}
     memory = objective.updated_memory(config.objective, hyper.options, carry.memory, **context)
