@@ -1,4 +1,4 @@
-"""How an aggregator turns upside down, drawn from :mod:`jaxpu.ensemble.flow` and one synthetic problem."""
+"""How an aggregator turns upside down, drawn from :mod:`jaxpu.theory` and one synthetic problem."""
 
 import functools
 from typing import Any, NamedTuple
@@ -9,7 +9,7 @@ from jax import numpy as jnp
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from jaxpu import ensemble
+from jaxpu import ensemble, theory
 from jaxpu.plots.style import BLUE, GREEN, INK, QUIET, RED, STYLE, WIDTH, headline
 
 LR, RATE, M, SWEEPS = 0.01, 0.1, 10, 30
@@ -80,7 +80,7 @@ def phase_plane() -> Figure:
         plane.legend(fontsize=8, loc="lower left")
         m = np.geomspace(2, 100, 60)
         for level, colour in ((0.5, INK), (0.25, BLUE), (0.1, GREEN)):
-            rates = [float(ensemble.critical_rate(k, level)) for k in m]
+            rates = [float(theory.critical_rate(k, level)) for k in m]
             critical.plot(m, rates, color=colour, label=f"mean rating μ = {level:g}")
         critical.set(xscale="log", xlabel="classifiers m", ylabel="critical share of positives", ylim=(0, 0.52))
         critical.legend(fontsize=8, loc="lower right")
@@ -116,12 +116,12 @@ def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     rate = (known & (labels > 0)).sum() / known.sum()
     level = (ratings * known[None, :]).sum() / (M * known.sum())
     log_odds = jnp.log(rate / (1 - rate))
-    begin, late = (ensemble.linear_flow(ratings, labels, known, at=z) for z in (0.0, log_odds))
-    end = ensemble.fast_end(M, level, rate)
+    begin, late = (theory.linear_flow(ratings, labels, known, at=z) for z in (0.0, log_odds))
+    end = theory.fast_end(M, level, rate)
     first = jnp.append(jnp.full(M, 1 / M), 0.0)
     second = jnp.append(jnp.full(M, end.total / M), end.bias)
     times = jnp.asarray(updates) * LR
-    lines = [ensemble.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
+    lines = [theory.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
     near_start, near_end = (jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines)
     p = jax.nn.sigmoid(w @ ratings + b[:, None])
     mean_p = (p * known[None, :]).sum(1) / known.sum()

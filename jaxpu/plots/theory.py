@@ -1,4 +1,4 @@
-"""Loss geometry and the mean field, drawn from :mod:`jaxpu.collapse.geometry` and :mod:`jaxpu.collapse.meanfield`."""
+"""Loss geometry and the mean field, drawn from :mod:`jaxpu.theory`."""
 
 import dataclasses
 
@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from jaxpu import mixup
-from jaxpu.collapse import geometry, meanfield
+from jaxpu import mixup, theory
 from jaxpu.methods import METHODS, Method
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, STYLE, WIDTH, headline
 
@@ -17,7 +16,7 @@ TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
 
 
 def penalty_slopes() -> Figure:
-    """Draw the pull dL/dz of both penalties against p, for four targets μ.
+    """Draw the slope dL/dz of both penalties against p, for four targets μ.
 
     >>> penalty_slopes().get_suptitle()[:46]
     'Both penalties rest at p = μ and push down onl'
@@ -28,7 +27,7 @@ def penalty_slopes() -> Figure:
         panels = figure.subplots(1, 2)
         for axis, name in zip(panels, mixup.PENALTIES, strict=True):
             for mu, colour in TARGETS.items():
-                slope = geometry.penalty_shape(name, jnp.asarray(p), jnp.full(p.size, mu)).slope
+                slope = theory.penalty_shape(name, jnp.asarray(p), jnp.full(p.size, mu)).slope
                 axis.plot(p, slope, color=colour, label=f"μ = {mu:g}")
                 axis.plot([mu], [0], "o", color=colour, markersize=4)
             axis.axhline(0, color=QUIET, linewidth=0.8)
@@ -41,7 +40,7 @@ def penalty_slopes() -> Figure:
 
 
 def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
-    """Draw where the mean field comes to rest: against the anchor, the floor of the target, and the told prior.
+    """Draw where the mean field comes to rest: against the anchor, the floor of the target, and the given prior.
 
     >>> fixed_point_curves().get_suptitle()[:33]
     'The soft label leaves the fixed p'
@@ -57,13 +56,17 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
             anchored = [dataclasses.replace(base, anchor=float(a)) for a in anchors]
             floored = [dataclasses.replace(base, floor=float(f)) for f in floors]
             by_anchor.plot(
-                anchors, _rests(anchored, [prior] * 20, alpha), color=colour, label=penalty.replace("_", " ")
+                anchors, _fixed_points(anchored, [prior] * 20, alpha), color=colour, label=penalty.replace("_", " ")
             )
-            by_floor.plot(floors, _rests(floored, [prior] * 20, alpha), color=colour)
+            by_floor.plot(floors, _fixed_points(floored, [prior] * 20, alpha), color=colour)
         for anchor, style in ((0.0, "-"), (1.0, "--")):
             method = dataclasses.replace(soft, anchor=anchor)
             by_prior.plot(
-                priors, _rests([method] * 20, list(priors), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
+                priors,
+                _fixed_points([method] * 20, priors.tolist(), alpha),
+                style,
+                color=BLUE,
+                label=f"anchor {anchor:g}",
             )
         for axis, name in ((by_anchor, "anchor a"), (by_floor, "floor of the target")):
             axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
@@ -71,7 +74,7 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Figure:
         by_anchor.set_ylabel("fixed point of p")
         by_anchor.legend(loc="lower right", fontsize=8)
         by_prior.legend(loc="lower right", fontsize=8)
-        by_prior.set(xlabel="told prior π", ylim=(0, 1))
+        by_prior.set(xlabel="given prior π", ylim=(0, 1))
         statement = (
             "The soft label leaves the fixed point at p = π; an anchor and a floor both lift it, as a larger π would"
         )
@@ -95,8 +98,8 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
-            hypers = _stack([meanfield.setting(method, prior, lr=lr)] * len(starts))
-            paths = meanfield.iterate(jnp.asarray(starts), hypers, _lams(alpha, len(starts)), steps)
+            settings = theory.grid([method] * len(starts), prior, lr=lr)
+            paths = theory.iterate(jnp.asarray(starts), settings, _lams(alpha, len(starts)), steps)
             axis.plot(np.arange(1, steps + 1), np.asarray(paths).T, color=BLUE, linewidth=1.2)
             axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
             axis.set(title=name, xlabel="step", ylim=(-0.02, 1.02))
@@ -125,11 +128,11 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
     with rc_context(STYLE):
         figure = Figure(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
-            hypers = _stack([meanfield.setting(method, prior, lr=float(rate)) for rate in rates])
-            paths = np.asarray(meanfield.iterate(jnp.full(points, 0.3), hypers, _lams(alpha, points), steps))
+            settings = theory.grid(method, prior, lr=rates.tolist())
+            paths = np.asarray(theory.iterate(jnp.full(points, 0.3), settings, _lams(alpha, points), steps))
             last = paths[:, -50:]
             axis.plot(np.repeat(rates, last.shape[1]), last.ravel(), ".", color=BLUE, markersize=1.5)
-            rest = meanfield.fixed_points(_stack([meanfield.setting(method, prior)] * 20), _lams(alpha, 20))
+            rest = theory.fixed_points(theory.grid([method] * 20, prior), _lams(alpha, 20))
             axis.axvline(float(rest.step_limit[0, 0]), color=RED, linewidth=1, linestyle="--")
             axis.set(title=name, xlabel="step size", xscale="log", ylim=(-0.02, 1.02))
             axis.title.set_fontsize(8.5)
@@ -138,15 +141,10 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
     return figure
 
 
-def _rests(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
-    hypers = _stack([meanfield.setting(m, float(pi)) for m, pi in zip(methods, priors, strict=True)])
-    return np.asarray(meanfield.fixed_points(hypers, _lams(alpha, len(methods))).p[:, 0])
-
-
-def _stack(hypers: list[meanfield.Hyper]) -> meanfield.Hyper:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *hypers)
+def _fixed_points(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
+    return np.asarray(theory.fixed_points(theory.grid(methods, priors), _lams(alpha, len(methods))).p[:, 0])
 
 
 def _lams(alpha: float, count: int) -> jax.Array:
-    nodes = jnp.asarray(meanfield.beta_nodes(alpha))
+    nodes = jnp.asarray(theory.beta_nodes(alpha))
     return jnp.broadcast_to(nodes, (count, nodes.size))

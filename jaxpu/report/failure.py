@@ -6,13 +6,12 @@ One Markdown text is the source; the page is the same text, with its figures ins
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import jax
 import jax.numpy as jnp
 import polars as pl
 import yaml
 from matplotlib.figure import Figure
 
-from jaxpu.collapse import meanfield
+from jaxpu import theory as mean_field
 from jaxpu.config import Cell, expand, parse
 from jaxpu.plots import theory
 from jaxpu.report.headlines import headlines
@@ -66,7 +65,7 @@ def _theory(results: Path) -> str:
     figures = "\n\n".join(f"![{name.replace('_', ' ')}](figures/{name}.svg)" for name in FIGURES)
     return (
         "## Loss geometry and mean field\n\n"
-        "Drawn from the code that training runs (`jaxpu.collapse.geometry`, `jaxpu.collapse.meanfield`), and tested "
+        "Drawn from the code that training runs (`jaxpu.theory`), and tested "
         f"against closed forms.\n\n{figures}\n\n{_differences(results)}"
     ).rstrip()
 
@@ -96,7 +95,8 @@ def _differences(results: Path) -> str:
 
 def _fixed_points(cells: Sequence[Cell], seed: int) -> list[float]:
     """Where the mean field of each cell rests: its only fixed point, at the prior that the cell's methods are told."""
-    hypers = [meanfield.setting(cell.method, float(prepare(cell.data, seed).prior)) for cell in cells]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *hypers)
-    lams = jnp.stack([jnp.asarray(meanfield.beta_nodes(cell.training.alpha)) for cell in cells])
-    return meanfield.fixed_points(stacked, lams).p[:, 0].tolist()
+    prepared = [prepare(cell.data, seed) for cell in cells]
+    shares = [float(each.rows.n_labeled / each.rows.n_train) for each in prepared]
+    settings = mean_field.grid([cell.method for cell in cells], [each.prior for each in prepared], labeled_share=shares)
+    lams = jnp.stack([jnp.asarray(mean_field.beta_nodes(cell.training.alpha)) for cell in cells])
+    return mean_field.fixed_points(settings, lams).p[:, 0].tolist()

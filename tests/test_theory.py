@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize
 
 from jaxpu import losses, mixup
-from jaxpu.collapse import geometry, meanfield
 from jaxpu.methods import METHODS
+from jaxpu.theory import geometry, meanfield
 
 P = np.linspace(0.02, 0.98, 25)
 MU = np.array([1e-3, 0.1, 0.5, 0.9, 1.0])
@@ -57,13 +57,13 @@ def test_risks_have_their_closed_slopes(name):
 
 @pytest.mark.parametrize("name", mixup.PENALTIES)
 @pytest.mark.parametrize("mu", [0.01, 0.3, 0.9])
-def test_both_penalties_rest_at_the_target_and_never_push_below_it(name, mu):
+def test_both_penalties_are_stable_at_the_target_and_never_push_below_it(name, mu):
     def slope(p):
         return np.asarray(geometry.penalty_shape(name, jnp.asarray(p, jnp.float32), jnp.float32(mu)).slope)
 
-    [rest] = geometry.rests(slope)
-    assert rest.stable
-    assert rest.p == pytest.approx(mu, rel=1e-3)
+    [point] = geometry.sign_changes(slope)
+    assert point.stable
+    assert point.p == pytest.approx(mu, rel=1e-3)
     assert (slope(np.array([mu / 2, mu / 10])) < 0).all(), "below its target p is pushed up"
 
 
@@ -128,8 +128,8 @@ def test_a_fixed_point_on_the_grid_itself_is_found():
     np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
     assert np.isnan(found.p[0, 1:]).all()
     for points in (2000, 2001):
-        [rest] = geometry.rests(lambda p: p - 0.5, points)
-        assert (rest.p, rest.stable) == (pytest.approx(0.5), True)
+        [point] = geometry.sign_changes(lambda p: p - 0.5, points)
+        assert (point.p, point.stable) == (pytest.approx(0.5), True)
 
 
 def point_process(prior, anchor, weight, by_lambda):
@@ -191,3 +191,47 @@ def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_meth
             assert all(float(end[row]) > 0.9 for end in ends), name
         for end in ends if stable.size else []:
             assert np.abs(stable - float(end[row])).min() < 0.01, name
+
+
+def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_see():
+    """It was ignored once: batches were three rows, whatever the share."""
+    draw = np.random.default_rng(1)
+    shares, priors = draw.uniform(0.005, 0.6, SIZE), draw.uniform(0.05, 0.9, SIZE)
+    lams = nodes(0.3)
+    lam = np.asarray(lams[0], float)
+    kappa = (lam * (1 - lam)).mean()
+    batch_prior = dataclasses.replace(METHODS["vpudra_pp"], batch_prior=METHODS["vpudra"].batch_prior)
+    wanted = {
+        batch_prior: (shares + kappa) / (1 + kappa),
+        METHODS["vpudra_pp"]: (priors + kappa) / (1 + kappa),
+        METHODS["pn_naive"]: shares,
+        METHODS["pn"]: shares + (1 - shares) * priors,
+    }
+    for method, p in wanted.items():
+        settings = meanfield.grid(method, priors.tolist(), labeled_share=shares.tolist())
+        found = meanfield.fixed_points(settings, lams if method.mixup else lams[:, :0])
+        np.testing.assert_allclose(found.p[:, 0], p, rtol=2e-3, err_msg=method.base)
+    separate = dataclasses.replace(batch_prior, batching="separate")
+    assert float(meanfield.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5
+
+
+def test_the_slope_is_that_of_a_batch_whose_rows_agree():
+    """40 rows, 6 labelled, 14 more positives, by the losses as they are called for any batch."""
+    labeled, labels = (jnp.arange(40) < count for count in (6, 20))
+    share, prior = 6 / 40, 14 / 34
+    names = ("pn", "pn_naive", "upu", "nnpu", "pudra", "pudra_naive", "vpu_nomixup")
+    settings = [meanfield.setting(METHODS[name], prior, labeled_share=share) for name in names]
+    z = 0.4
+    for name, one in zip(names, settings, strict=True):
+        risk = {"pn_naive": "pn", "vpu_nomixup": "variational"}.get(name, name)
+        seen = labels if name == "pn" else labeled
+        options = {"variant": "reversal"} if name == "nnpu" else {}
+        loss = functools.partial(losses.LOSSES[risk], prior=prior, **options)
+        wanted = jax.grad(lambda z, loss=loss, seen=seen: loss(jnp.full(40, z), seen.astype(int)))(z)
+        got = meanfield.slope(z, one, jnp.zeros(0))
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_grids_take_lists_of_one_length():
+    with pytest.raises(ValueError, match=r"lists of lengths \[2, 3\], expected one length"):
+        meanfield.grid([METHODS["pn"]] * 2, [0.1, 0.2, 0.3])
