@@ -10,6 +10,7 @@ in them is a field of `Thresholds`.
 """
 
 from jaxpu.collapse.epochs import diagnose, diagnose_epoch
+from jaxpu.collapse.flags import always_positive, epoch_flags
 from jaxpu.collapse.rates import MethodVerdict, Rate, collapse_rate, judge_method
 from jaxpu.collapse.rules import Assessment, assess, collapsed_epochs, epoch_verdicts
 from jaxpu.collapse.runs import diagnose_run, onset_epoch
@@ -23,12 +24,14 @@ __all__ = [
     "Rate",
     "Thresholds",
     "Verdict",
+    "always_positive",
     "assess",
     "collapse_rate",
     "collapsed_epochs",
     "diagnose",
     "diagnose_epoch",
     "diagnose_run",
+    "epoch_flags",
     "epoch_verdicts",
     "judge_method",
     "onset_epoch",
