@@ -131,9 +131,14 @@ class EnsembleCell:
     """One method at one grid point."""
 
     method: EnsembleMethod
-    label: str
+    point: dict[str, Any]
     ratings: RatingsConfig
     factors: FactorsConfig
+
+    @property
+    def label(self) -> str:
+        """The grid point for people."""
+        return " ".join(f"{path.rpartition('.')[2]}={value}" for path, value in self.point.items())
 
     @property
     def dataset(self) -> str:
@@ -194,13 +199,12 @@ def check_ensemble_claims(experiment: EnsembleExperiment) -> None:
 
 
 def _cell(experiment: EnsembleExperiment, method: EnsembleMethod, point: dict[str, Any]) -> EnsembleCell:
-    label = " ".join(f"{path.rpartition('.')[2]}={value}" for path, value in point.items())
-    raw = {
+    raw: dict[str, Any] = {
         "method": to_dict(method),
-        "label": label,
+        "point": {},
         "ratings": to_dict(experiment.ratings),
         "factors": to_dict(experiment.factors),
     }
     for path, value in point.items():
         put(raw, path, value)
-    return validate(EnsembleCell, raw, where=f"grid point {point}")
+    return dataclasses.replace(validate(EnsembleCell, raw, where=f"grid point {point}"), point=point)
