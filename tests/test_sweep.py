@@ -31,10 +31,10 @@ RECORDED = (
 FEW = ("train_loss", "test_oracle_log_loss", "test_score_mean", "val_oracle_f1")
 
 
-def few_columns(params, data, static, hyper) -> train.History:
+def few_columns(variables, data, static, hyper) -> train.History:
     """What an epoch is looked at for where the training is the subject, not the sixty columns of its evaluation."""
-    apply = models.build(static.model, data.x.shape[1:]).apply
-    z_test, z_val = (apply(params, train.features(data, rows)) for rows in (data.test, data.val))
+    model = models.build(static.model, data.x.shape[1:])
+    z_test, z_val = (model.logits(variables, train.features(data, rows)) for rows in (data.test, data.val))
     return {
         "test_oracle_log_loss": metrics.log_loss(z_test, data.y[data.test]),
         "test_score_mean": metrics.score_mean(z_test),
@@ -343,7 +343,7 @@ def test_fewer_networks_of_larger_activations_fit_at_once():
 
 def network(name, shape, **widths):
     model = models.build(ModelConfig(name=name, dropout=(), **widths), shape, 10)
-    return model, jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), 0.5), shape
+    return model, jax.eval_shape(lambda: models.start(model, jax.random.key(0), shape)), shape
 
 
 def test_preparation_is_the_protocol_of_the_seed():
@@ -384,8 +384,8 @@ def test_the_parameters_of_the_best_epoch_are_kept_if_asked(nested_and_kept, tmp
         seed = run["seed"][0]
         best = replay(run["val_oracle_f1"].to_numpy(), patience=2, min_delta=1e-4).epoch
         _, data, static, _ = run_inputs(first_cell(experiment), seed)
-        apply = models.build(static.model, (3,)).apply
-        logits = apply(results.read_parameters(folder, run["run_id"][0]), train.features(data, data.test))
+        kept = models.Variables(results.read_parameters(folder, run["run_id"][0])["params"], {})
+        logits = models.build(static.model, (3,)).logits(kept, train.features(data, data.test))
         assert float(jax.nn.sigmoid(logits).mean()) == pytest.approx(run["test_score_mean"][best], rel=1e-5)
     with pytest.raises(results.ResultsError, match="keep_best=true"):
         results.read_parameters(tmp_path, "none")

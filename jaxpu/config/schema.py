@@ -62,6 +62,9 @@ class ModelConfig:
         channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
         blocks: residual blocks a stage (``resnet``): with three stages, 3 blocks are 20 layers.
         init: ``torch`` = U(±1/sqrt(fan_in)) for weights and biases, ``lecun`` = LeCun normal, zero biases.
+        module: a network of your own in place of all this: ``"package.module:Class"``, or in Python the object: a
+            module of flax.linen, a pair (init, apply) or a :class:`jaxpu.models.Model`; see
+            :func:`jaxpu.models.of_module`. arguments: what its class is made with.
     """
 
     name: Literal["linear", "mlp", "cnn", "resnet"] = "mlp"
@@ -70,15 +73,53 @@ class ModelConfig:
     channels: tuple[PositiveInt, ...] = Field(default=(16, 32), min_length=1)
     blocks: PositiveInt = 3
     init: Literal["torch", "lecun"] = "torch"
+    module: Any = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_network(self) -> "ModelConfig":
+        if self.module is None:
+            if self.arguments:
+                raise ValueError("arguments are those of model.module, which is not given")
+            return self
+        if isinstance(self.module, str) and not _is_reference(self.module):
+            raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
+        named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
+        idle = [f.name for f in named if not _is_default(f, self)]
+        if idle:
+            raise ValueError(f"{', '.join(idle)} say nothing of a module of your own; give model.arguments instead")
+        return self
+
+    def __hash__(self) -> int:
+        plain = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
+        try:
+            module = hash(self.module)
+        except TypeError:  # an object with lists or dictionaries in it
+            module = 0
+        return hash((*plain, module, repr(sorted(self.arguments.items()))))
+
+
+OPTIMIZERS: dict[str, tuple[str, ...]] = {
+    "adam": ("b1", "b2", "eps"),
+    "adamw": ("b1", "b2", "eps"),
+    "nadam": ("b1", "b2", "eps"),
+    "sgd": ("momentum",),
+}
+"""The optimisers that have a name, each with the numbers that it has besides lr and weight_decay."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class TrainingConfig:
-    """The optimisation: Adam with L2 inside the gradient (not decoupled).
+    """The optimisation.
 
     Attributes:
         epochs: most epochs of a run. batch_size: rows a step (``separate`` batching: of P and of U each).
-        lr: learning rate. weight_decay: L2 coefficient.
+        lr: learning rate. weight_decay: L2 coefficient, part of the gradient; of ``adamw`` decoupled from it.
+        optimizer: ``adam``, ``adamw``, ``nadam``, ``sgd`` (with momentum), or ``"package.module:function"``, in Python
+            the function itself: :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
+        schedule: of the learning rate over the steps: ``constant``, ``cosine`` = to 0 along half a cosine,
+            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine.
+        momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is told,
@@ -89,10 +130,61 @@ class TrainingConfig:
     batch_size: PositiveInt = 256
     lr: float = Field(default=3e-4, gt=0)
     weight_decay: float = Field(default=1e-4, ge=0)
+    optimizer: Any = "adam"
+    schedule: Literal["constant", "cosine", "warmup_cosine"] = "constant"
+    warmup: float = Field(default=0.05, ge=0, lt=1)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    nesterov: bool = False
+    b1: float = Field(default=0.9, ge=0, lt=1)
+    b2: float = Field(default=0.999, ge=0, lt=1)
+    eps: float = Field(default=1e-8, gt=0)
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
     initial_p: Literal["prior", "init"] | Share = "prior"
+
+    @field_validator("optimizer")
+    @classmethod
+    def _is_an_optimizer(cls, value: Any) -> Any:
+        if not (callable(value) or value in OPTIMIZERS or (isinstance(value, str) and _is_reference(value))):
+            raise ValueError(unknown("optimizer", value, [*OPTIMIZERS, "package.module:function"]))
+        return value
+
+    @model_validator(mode="after")
+    def _nothing_without_effect(self) -> "TrainingConfig":
+        """What the optimiser and the schedule do not read must stay at its default; a function may read all."""
+        read = OPTIMIZERS.get(self.optimizer) if isinstance(self.optimizer, str) else None
+        idle = [] if read is None else [name for name in ("momentum", "b1", "b2", "eps") if name not in read]
+        idle += ["warmup"] * (self.schedule != "warmup_cosine") + ["nesterov"] * (read == OPTIMIZERS["adam"])
+        for field in dataclasses.fields(self):
+            if field.name in idle and not _is_default(field, self):
+                by = "schedule" if field.name == "warmup" else "optimizer"
+                raise ValueError(f"{field.name} has no effect with {by} {getattr(self, by)!r}; leave it out")
+        return self
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers of optimiser and schedule that are traced, besides lr and weight_decay.
+
+        Those of Adam are left out where they are the usual ones, so that 1 - β is what it is in double precision.
+
+        >>> TrainingConfig().numbers(), TrainingConfig(optimizer="sgd").numbers(), TrainingConfig(b1=0.8).numbers()
+        ({}, {'momentum': 0.9}, {'b1': 0.8})
+        """
+        of_adam = [f for f in dataclasses.fields(self) if f.name in ("b1", "b2", "eps")]
+        found = {f.name: getattr(self, f.name) for f in of_adam if not _is_default(f, self)}
+        found |= {"momentum": self.momentum} if self.optimizer not in OPTIMIZERS or self.optimizer == "sgd" else {}
+        return found | ({"warmup": self.warmup} if self.schedule == "warmup_cosine" else {})
+
+
+def _is_default(field: Any, settings: Any) -> bool:
+    default = field.default
+    return getattr(settings, field.name) == getattr(default, "default", default)
+
+
+def _is_reference(name: str) -> bool:
+    """Whether a name has the form ``package.module:name``."""
+    module, _, attribute = name.partition(":")
+    return all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
 
 
 @dataclass(frozen=True, config=STRICT)

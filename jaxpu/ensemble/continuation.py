@@ -27,7 +27,7 @@ def looks(begin: int, end: int) -> tuple[int, ...]:
 
 def healthy(found: dict[str, Array]) -> Array:
     """Whether metrics are those of a healthy classifier, by the rules of :mod:`jaxpu.collapse`; traced ones too."""
-    numbers = found | {"auc": found["roc_auc"]} | collapse.always_positive(found["prevalence"])
+    numbers = found | collapse.always_positive(found["prevalence"])
     return collapse.epoch_flags(numbers)[collapse.Verdict.HEALTHY]
 
 

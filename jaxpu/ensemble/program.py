@@ -24,8 +24,8 @@ from jaxpu.ensemble.trajectory import factor_trajectory, fit_aggregator
 METRICS = {
     "oracle_f1": "f1",
     "oracle_f1_best": "f1_best",
-    "oracle_auc": "roc_auc",
-    "oracle_ap": "pr_auc",
+    "oracle_auc": "auc",
+    "oracle_average_precision": "average_precision",
     "oracle_ece": "ece",
     "oracle_brier": "brier",
     "oracle_log_loss": "log_loss",
@@ -193,7 +193,7 @@ def measured(logits: Array, labels: Array, rows: Array) -> dict[str, Array]:
     """Metrics of the instances in the mask ``rows``; all arguments (n,).
 
     >>> found = measured(jnp.array([2.0, -1.0, 5.0]), jnp.array([1, 0, 0]), jnp.array([True, True, False]))
-    >>> float(found["roc_auc"]), float(found["prevalence"])
+    >>> float(found["auc"]), float(found["prevalence"])
     (1.0, 0.5)
     """
     p = jax.nn.sigmoid(logits)

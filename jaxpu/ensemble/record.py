@@ -15,10 +15,10 @@ from jaxpu.runs.job import Run
 POINTS = 40
 """Most points of a path during training."""
 
-_METRICS = ("pr_auc", "roc_auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
+_METRICS = ("average_precision", "auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
 _SCORES = ("score_mean", "score_sd", "score_min", "score_max")
 _AGGREGATOR = ("w_mean", "w_sd", "w_min", "w_max", "b")
-_PATH = ("w_mean", "b", "score_mean", "roc_auc")
+_PATH = ("w_mean", "b", "score_mean", "auc")
 
 SCHEMA: dict[str, Any] = {
     "selection": pl.String,
@@ -59,7 +59,7 @@ def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
 
 
 def _verdicts(values: Mapping[str, np.ndarray]) -> np.ndarray:
-    theirs = {"f1": "oracle_f1", "f1_best": "oracle_f1_best", "roc_auc": "oracle_auc"}
+    theirs = {"f1": "oracle_f1", "f1_best": "oracle_f1_best", "auc": "oracle_auc"}
     same = ("predicted_positive", "score_sd", "prevalence")
     return collapse.epoch_verdicts({theirs.get(name, name): values[name] for name in (*theirs, *same)})
 
@@ -72,7 +72,7 @@ def _fit(values: Mapping[str, np.ndarray]) -> dict[str, Any]:
     points = np.unique(np.linspace(0, w.size - 1, POINTS).round().astype(int))
     unknown = [None] * points.size
     row |= {"path_update": (points + 1).tolist(), "path_w_mean": w[points].tolist(), "path_b": bias[points].tolist()}
-    return row | {"path_score_mean": unknown, "path_roc_auc": unknown}
+    return row | {"path_score_mean": unknown, "path_auc": unknown}
 
 
 def _went_on(values: Mapping[str, np.ndarray], row: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def _went_on(values: Mapping[str, np.ndarray], row: Mapping[str, Any]) -> dict[s
     looked = {name.removeprefix("look_"): column for name, column in values.items() if name.startswith("look_")}
     times, verdicts = looked["update"].astype(int).tolist(), [str(word) for word in _verdicts(looked)]
     verdicts[0] = row["verdict"]
-    found: dict[str, Any] = healing(verdicts, looked["roc_auc"], times)
+    found: dict[str, Any] = healing(verdicts, looked["auc"], times)
     if verdicts[0] == "healthy":
         return found
     found["path_update"] = row["path_update"] + times[1:]

@@ -4,7 +4,6 @@ The closed forms of the factors do not see the aggregator, so all settings of it
 ratings. Together the halves are :func:`jaxpu.ensemble.fit_als` without a tolerance.
 """
 
-import jax
 from jax import Array, lax
 from jax import numpy as jnp
 from jaxtyping import Float

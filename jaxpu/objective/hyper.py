@@ -1,7 +1,7 @@
 """The numbers of a method as the traced arguments of a compiled program."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +41,8 @@ class Hyper(NamedTuple):
     ``oracle`` lets the supervised risk see the true labels, ``reversal`` makes nnPU step back where clipped;
     ``decision_offset`` is subtracted from logits before they are judged (log(e^½ - 1) for the softplus ratio,
     whose estimate of p passes ½ there); ``initial_p`` is NaN where the last bias stays as drawn;
-    ``log_end_schedule`` indexes :data:`jaxpu.losses.LOG_END_SCHEDULES`, ``class_weights`` has one entry a class.
+    ``log_end_schedule`` indexes :data:`jaxpu.losses.LOG_END_SCHEDULES`, ``class_weights`` has one entry a class;
+    ``optimizer`` is ``TrainingConfig.numbers()``.
     """
 
     risk: ScalarLike
@@ -71,6 +72,7 @@ class Hyper(NamedTuple):
     lr: ScalarLike
     weight_decay: ScalarLike
     initial_p: ScalarLike
+    optimizer: dict[str, ScalarLike]
 
 
 def hyper_of(method: Method, training: TrainingConfig, prior: float, class_counts: Sequence[int] = (1, 1)) -> Hyper:
@@ -113,8 +115,9 @@ def hyper_of(method: Method, training: TrainingConfig, prior: float, class_count
         lr=training.lr,
         weight_decay=training.weight_decay,
         initial_p=_initial_p(training, prior),
+        optimizer={name: np.float32(value) for name, value in training.numbers().items()},
     )
-    kinds = {int: np.int32, float: np.float32, bool: np.float32, np.ndarray: np.float32}
+    kinds: dict[type, Any] = {int: np.int32, float: np.float32, bool: np.float32, np.ndarray: np.float32, dict: dict}
     return Hyper(*(kinds[type(v)](v) for v in values))
 
 

@@ -50,8 +50,9 @@ class Functions(NamedTuple):
             random key its data). ``key`` is the seed's own, ``fold_in(key(0), seed)``.
         advance: ``(static, key, state, shared, inputs, epochs) -> (state, history)``: ``epochs`` (static) more epochs.
             A history maps a column to an array with one entry an epoch in front, numbers or arrays. Epochs after the
-            end of a run cost and change nothing, and are NaN in every column of floats: this is how the engine tells
-            how many epochs a run has had. A run is the same in one segment or in many.
+            end of a run cost and change nothing, and are NaN in every column of floats and 0 in every other: this is
+            how the engine tells how many epochs a run has had, so one column at least must be told from that in every
+            epoch, even of a run that diverges. A run has one epoch at least, and is the same in one segment or in many.
         finished: ``(static, state) -> bool``: whether the run is over.
         record: ``(run, history) -> pl.DataFrame``, on the host: what is recorded of a finished run, a row an epoch
             (see :func:`epoch_rows`) or one row in all, without ``run.columns``, which the engine puts in front.
@@ -126,7 +127,7 @@ def identity(kind: str, settings: Any, content: str, seed: int) -> str:
 def epoch_rows(run: Run, history: dict[str, Any]) -> pl.DataFrame:
     """A ``record`` with a row an epoch: ``epochs_run``, ``epoch`` from 1, and each column in single precision.
 
-    Columns with an array an epoch become lists.
+    Columns with an array an epoch become lists, of lists where it has more dimensions.
 
     >>> import numpy as np
     >>> run = Run("a", {"seed": 0}, 0)
@@ -139,12 +140,9 @@ def epoch_rows(run: Run, history: dict[str, Any]) -> pl.DataFrame:
     epochs = len(next(iter(history.values())))
     head = pl.DataFrame({"epochs_run": [epochs] * epochs, "epoch": np.arange(1, epochs + 1)})
     columns = {name: np.asarray(values, np.float32) for name, values in history.items()}
-    series = [
-        pl.Series(name, values if values.ndim == 1 else values.reshape(epochs, -1).tolist(), dtype=_kind(values.ndim))
-        for name, values in columns.items()
-    ]
+    series = [pl.Series(name, values.tolist(), dtype=_kind(values.ndim)) for name, values in columns.items()]
     return head.hstack(series)
 
 
 def _kind(dimensions: int) -> Any:
-    return pl.Float32 if dimensions == 1 else pl.List(pl.Float32)
+    return pl.Float32 if dimensions == 1 else pl.List(_kind(dimensions - 1))

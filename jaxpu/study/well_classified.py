@@ -70,7 +70,7 @@ def _margins_of(logits: Array, labels: Array) -> Array:
 
 
 def _margins(seen: ProbeInput) -> Array:
-    return _margins_of(seen.apply(seen.params, seen.x_train), seen.y_train)
+    return _margins_of(seen.logits(seen.x_train), seen.y_train)
 
 
 def _bins(margins: Array) -> Array:
@@ -81,7 +81,7 @@ def _shares(seen: ProbeInput, *, pulled: bool) -> Array:
     """Share of each bin in the rows, or in their pull."""
     m = _margins(seen)
     pull = -jax.grad(lambda m: objective.margin_loss(seen.hyper, m).sum())(m)
-    weight = seen.counts * (pull if pulled else 1.0)
+    weight = seen.data.counts * (pull if pulled else 1.0)
     return jax.ops.segment_sum(weight, _bins(m), BINS) / weight.sum()
 
 
@@ -89,20 +89,20 @@ def _norms(seen: ProbeInput) -> Array:
     """Mean norm of a row's gradient in all parameters, for the rows of each bin."""
 
     def loss(params: models.Params, x: Array, label: Array) -> Array:
-        margin = _margins_of(seen.apply(params, x[None]), label[None])
+        margin = _margins_of(seen.logits(x[None], params), label[None])
         return objective.margin_loss(seen.hyper, margin).sum()
 
     def norm(row: tuple[Array, Array]) -> Array:
-        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.params, *row))))
+        return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.variables.params, *row))))
 
     # a few hundred rows at a time: the gradients of all would be that many copies of the network
     norms = lax.map(norm, (seen.x_train, seen.y_train), batch_size=256)
     bins = _bins(_margins(seen))
-    return jax.ops.segment_sum(seen.counts * norms, bins, BINS) / jax.ops.segment_sum(seen.counts, bins, BINS)
+    return jax.ops.segment_sum(seen.data.counts * norms, bins, BINS) / jax.ops.segment_sum(seen.data.counts, bins, BINS)
 
 
 def _margin_quantiles(seen: ProbeInput) -> Array:
-    return jnp.nanquantile(jnp.where(seen.counts > 0, _margins(seen), jnp.nan), jnp.array(QUANTILES))
+    return jnp.nanquantile(jnp.where(seen.data.counts > 0, _margins(seen), jnp.nan), jnp.array(QUANTILES))
 
 
 PROBES = (

@@ -94,18 +94,19 @@ def _fitting(static: train.Config, shape: tuple[int, ...], rows: int, mesh: Mesh
     stats = mesh.devices.flat[0].memory_stats() or {}
     free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
     model = models.build(static.model, shape, static.outputs)
-    params = jax.eval_shape(model.init, jax.eval_shape(lambda: jax.random.key(0)), 0.5)
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(params))
-    row = _activations(model, params, shape)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    variables = models.Variables(*jax.eval_shape(functools.partial(model.init, shape=shape), key))
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(variables))
+    row = _activations(model, variables, shape)
     # two forward passes and the backward one over a batch, one over a block of the evaluation, inputs and scores
     held = (3 * static.batch_size + AT_ONCE) * row + 2 * rows * int(np.prod(shape))
     return max(int(free / 2 / (4 * (8 * numbers + held))), 1)
 
 
-def _activations(model: models.Model, params: models.Params, shape: tuple[int, ...]) -> int:
+def _activations(model: models.Model, variables: models.Variables, shape: tuple[int, ...]) -> int:
     """Numbers that a network computes on the way from one row to its logits."""
     one = jax.ShapeDtypeStruct((1, *shape), jnp.float32)
-    steps = jax.make_jaxpr(lambda params, x: model.apply(params, x))(params, one).eqns
+    steps = jax.make_jaxpr(model.logits)(variables, one).eqns
     return sum(math.prod(variable.aval.shape) for step in steps for variable in step.outvars)  # pyright: ignore[reportAttributeAccessIssue]
 
 

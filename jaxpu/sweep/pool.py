@@ -165,7 +165,7 @@ class Pool:
             parameters = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), kept)
             run = self.slots[place].run
             assert run is not None  # done holds only slots with a run
-            results.write_parameters(self.folder, run.run_id, parameters)
+            results.write_parameters(self.folder, run.run_id, parameters._asdict())
         results.write_frame(self.folder / "parts" / f"{name}.parquet", frame)
         for place in done:
             self.slots[place] = Slot()

@@ -5,9 +5,10 @@ import dataclasses
 import jax.numpy as jnp
 from jax import Array
 
-from jaxpu import objective, train
+from jaxpu import models, objective, train
 from jaxpu.config import Cell, ConfigError, Experiment, digest, expand
 from jaxpu.sweep.rows import Origin, Prepared, Rows, arrays, origin_of, prepare
+from jaxpu.train import optimizers
 
 FORMAT = 2  # part of every run's identity: raise it when the meaning of recorded numbers changes
 
@@ -101,6 +102,9 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
             f"model.name: {cell.model.name!r} wants images, rows of shape (h, w) or (h, w, c); those of "
             f"{cell.data.name} have shape {shared.x.shape[1:]} (digits are images with data.options {{as_images: 1}})"
         )
+    outputs = 1 if cell.data.task == "pu" else shared.classes
+    if cell.model.module is not None:
+        _check_own(cell, shared.x.shape[1:], outputs)
     return train.Config(
         model=cell.model,
         epochs=t.epochs,
@@ -115,8 +119,19 @@ def static_part(cell: Cell, prepared: Prepared) -> train.Config:
         min_delta=s.min_delta,
         stop=s.stop,
         keep_best=s.default if s.keep_best else None,
-        outputs=1 if cell.data.task == "pu" else shared.classes,
+        outputs=outputs,
+        optimizer=optimizers.choice(t),
     )
+
+
+def _check_own(cell: Cell, shape: tuple[int, ...], outputs: int) -> None:
+    """Refuse a network of the user that cannot be trained as the cell says."""
+    try:
+        model = models.build(cell.model, shape, outputs)
+        if cell.training.initial_p != "init" and (cell.data.task == "pu" or cell.training.initial_p != "prior"):
+            models.check_start(model, shape)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def traced_part(cell: Cell, prepared: Prepared) -> objective.Hyper:

@@ -19,11 +19,11 @@ Sets = dict[str, tuple[Array, Array, Array]]
 """Column prefix -> (logits, labels, mask) of a set of rows."""
 
 
-def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -> History:
+def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyper) -> History:
     """Everything recorded after an epoch, computed on the device in one forward pass over all sets."""
-    apply = models.build(config.model, data.x.shape[1:], config.outputs).apply
+    seen = ProbeInput(variables, models.build(config.model, data.x.shape[1:], config.outputs), data, hyper)
     parts = (data.train, data.val, data.test, data.outside)
-    logits = _in_blocks(lambda rows: apply(params, features(data, rows)), jnp.concatenate(parts))
+    logits = _in_blocks(lambda rows: seen.logits(features(data, rows)), jnp.concatenate(parts))
     ends = [sum(map(len, parts[:i])) for i in (1, 2, 3)]
     z_train, z_val, z_test, z_outside = jnp.split(logits - hyper.decision_offset, ends)
     judged: Sets = {"test": (z_test, data.y[data.test], jnp.ones(len(data.test)))}
@@ -34,8 +34,6 @@ def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) ->
     if len(data.outside):
         history |= _outside(z_test, z_outside)
     if config.probes:
-        train_set = (features(data, data.train), data.labeled, data.counts, data.y[data.train])
-        seen = ProbeInput(params, apply, *train_set, features(data, data.test), data.y[data.test], hyper)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 
@@ -78,7 +76,8 @@ def _two_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config:
 
 
 def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> History:
-    return metrics.proxy_metrics(logits, labeled, prior=hyper.prior, mask=mask)
+    given = {"prior": hyper.prior, "mask": mask}
+    return metrics.proxy_metrics(logits, labeled, **given) | metrics.score_summary(logits, labeled, **given)
 
 
 def _train_scores(logits: Array, data: Data) -> History:

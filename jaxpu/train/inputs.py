@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from jaxpu import models
 from jaxpu.config import ModelConfig
 from jaxpu.objective import Hyper
+from jaxpu.train.optimizers import Choice
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -62,7 +63,7 @@ class Config:
 
     Attributes:
         model: the network. outputs: its logits a row, 1, or one a class where there are many.
-        epochs, batch_size: as they say.
+        epochs, batch_size: as they say. optimizer: it and its schedule.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
         mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
@@ -88,23 +89,38 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
+    optimizer: Choice = Choice()
 
 
 class ProbeInput(NamedTuple):
-    """What a probe may look at after an epoch: the network, the training set and the test set.
+    """What a probe may look at after an epoch: the network, the data and the numbers.
 
-    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them.
+    In the training set P comes first; ``data.counts`` is 1 on its rows and 0 on the padding behind them.
     """
 
-    params: models.Params
-    apply: models.Apply
-    x_train: Array
-    labeled: Array
-    counts: Array
-    y_train: Array
-    x_test: Array
-    y_test: Array
+    variables: models.Variables
+    model: models.Model
+    data: Data
     hyper: Hyper
+
+    @property
+    def x_train(self) -> Array:
+        """Inputs of the training set."""
+        return features(self.data, self.data.train)
+
+    @property
+    def y_train(self) -> Array:
+        """True labels of the training set."""
+        return self.data.y[self.data.train]
+
+    @property
+    def x_test(self) -> Array:
+        """Inputs of the test set."""
+        return features(self.data, self.data.test)
+
+    def logits(self, x: Array, params: models.Params | None = None) -> Array:
+        """Logits of rows, with other parameters if there are some (to differentiate in them)."""
+        return self.model.logits(self.variables if params is None else self.variables._replace(params=params), x)
 
 
 def features(data: Data, rows: Array) -> Array:

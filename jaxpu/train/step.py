@@ -1,7 +1,7 @@
 """One update of the parameters, and the means of an epoch's updates."""
 
 import functools
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +10,24 @@ from jax import Array, lax
 
 from jaxpu import mixup, models, objective
 from jaxpu.objective import Hyper
+from jaxpu.train import optimizers
 from jaxpu.train.inputs import Config, Data, History, features
 from jaxpu.types import Scalar
 
 
-def optimizer(hyper: Hyper) -> optax.GradientTransformation:
-    """Adam with L2 inside the gradient, as torch.optim.Adam's weight_decay; built here so that lr is traced."""
-    return optax.chain(
-        optax.add_decayed_weights(jnp.asarray(hyper.weight_decay)),
-        optax.scale_by_adam(),
-        optax.scale_by_learning_rate(jnp.asarray(hyper.lr)),
-    )
+def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
+    """The optimiser of a run; its schedule ends with the last step that is no mere padding."""
+    rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
+    steps = config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, steps)
+
+
+class Carry(NamedTuple):
+    """What one update hands to the next."""
+
+    params: models.Params
+    model_state: models.ModelState
+    opt_state: optax.OptState
 
 
 class StepTerms(NamedTuple):
@@ -32,27 +39,27 @@ class StepTerms(NamedTuple):
 
 
 def update(
-    carry: tuple[models.Params, optax.OptState],
+    carry: Carry,
     step: "tuple[Array, Array, Array, StepKeys]",
     *,
     data: Data,
     config: Config,
     hyper: Hyper,
     anchor: Scalar,
-) -> tuple[tuple[models.Params, optax.OptState], StepTerms]:
-    """One update. A batch without a labelled positive leaves parameters and moments as they are."""
-    params, opt_state = carry
+) -> tuple[Carry, StepTerms]:
+    """One update. A batch without a labelled positive leaves parameters, state and moments as they are."""
+    params, model_state, opt_state = carry
     places, mask, lam, keys = step
     x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
     batch = _Batch(x, labeled, data.y[data.train[places]], mask.astype(jnp.float32), lam, anchor)
     loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
-    grads, terms = jax.grad(loss, has_aux=True)(params)
-    updates, new_state = optimizer(hyper).update(grads, opt_state, params)
-    new_params = optax.apply_updates(params, updates)
+    grads, (terms, new_model_state) = jax.grad(loss, has_aux=True)(params, model_state)
+    updates, new_opt_state = optimizer(data, config, hyper).update(grads, opt_state, params)
+    moved = Carry(cast(models.Params, optax.apply_updates(params, updates)), new_model_state, new_opt_state)
     usable = (labeled * mask).sum() > 0
-    kept = jax.tree.map(functools.partial(jnp.where, usable), (new_params, new_state), (params, opt_state))
+    kept = jax.tree.map(functools.partial(jnp.where, usable), moved, carry)
     return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
 
 
@@ -74,20 +81,27 @@ class StepKeys(NamedTuple):
 
 
 def _loss(
-    keys: StepKeys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
-) -> tuple[Scalar, objective.Terms]:
+    keys: StepKeys,
+    params: models.Params,
+    state: models.ModelState,
+    *,
+    batch: _Batch,
+    config: Config,
+    hyper: Hyper,
+) -> tuple[Scalar, tuple[objective.Terms, models.ModelState]]:
     apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
-    logits = apply(params, batch.x, keys.dropout)
+    train = functools.partial(apply, params, train=True, mask=batch.mask)
+    logits, state = train(state, batch.x, key=keys.dropout)
     base, clipped = objective.base_risk(hyper, logits, batch.labeled, batch.labels, batch.mask)
     if not config.mixup:
         none = jnp.full((), jnp.nan)
-        return base, objective.Terms(base, base, none, none, clipped)
+        return base, (objective.Terms(base, base, none, none, clipped), state)
     partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
-    mixed = apply(params, mixup.mix(batch.x, partner, batch.lam), keys.dropout_mixed)
+    mixed, state = train(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
     weighted, target = objective.penalty(
         hyper, logits, partner, mixed, batch.lam, batch.anchor, batch.labeled, batch.mask
     )
-    return base + weighted, objective.Terms(base + weighted, base, weighted, target, clipped)
+    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), state)
 
 
 def train_columns(steps: StepTerms, config: Config) -> History:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import jaxpu
-from jaxpu.results.files import write_text
+from jaxpu.runs.files import Damaged, read_sealed, write_sealed
 
 
 def versions() -> dict[str, str]:
@@ -40,8 +40,8 @@ def commit() -> dict[str, Any]:
 
 
 def write_provenance(folder: Path, provenance: dict[str, Any]) -> None:
-    """Write provenance.json atomically."""
-    write_text(folder / "provenance.json", json.dumps(provenance, indent=2, ensure_ascii=False) + "\n")
+    """Write provenance.json atomically, with a checksum."""
+    write_sealed(folder / "provenance.json", (json.dumps(provenance, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def took(provenance: Mapping[str, Any]) -> str:
@@ -57,6 +57,6 @@ def took(provenance: Mapping[str, Any]) -> str:
 def read_provenance(folder: Path) -> dict[str, Any] | None:
     """What :func:`write_provenance` wrote, or None if it is missing or damaged."""
     try:
-        return json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return json.loads(read_sealed(folder / "provenance.json"))
+    except Damaged:
         return None

@@ -1,9 +1,7 @@
-"""Networks as a pair of pure functions; the only file that knows Flax."""
+"""The networks that have a name, and the dropout that they share."""
 
-import functools
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -12,24 +10,7 @@ from jax import Array
 from jaxtyping import Float, UInt32
 
 from jaxpu.config import ModelConfig
-from jaxpu.types import ScalarLike
-
-Params = dict[str, Any]
-
-
-class Apply(Protocol):
-    """``apply(params, x, key=None)``: logits of rows x; a key switches dropout on."""
-
-    def __call__(self, params: Params, x: Float[Array, "n ..."], key: Array | None = None) -> Float[Array, "n ..."]:
-        """Logits of the rows x."""
-        ...
-
-
-class Model(NamedTuple):
-    """A network: ``init(key, initial_p) -> params``, ``apply(params, x, key=None) -> logits`` (n,) or (n, outputs)."""
-
-    init: Callable[[Array, ScalarLike], Params]
-    apply: Apply
+from jaxpu.models.model import Model, ModelState, Params
 
 
 def dropout_words(key: Array, rows: int, width: int) -> UInt32[Array, "half width"]:
@@ -161,26 +142,19 @@ def _with_channels(x: Array) -> Array:
     return x[..., None] if x.ndim == 3 else x
 
 
-def _logit(p: ScalarLike) -> Array:
-    clipped = jnp.clip(jnp.asarray(p, jnp.float32), 1e-6, 1 - 1e-6)
-    return jnp.log(clipped) - jnp.log1p(-clipped)
-
-
-@functools.lru_cache(maxsize=64)
-def build(config: ModelConfig, shape: tuple[int, ...], outputs: int = 1) -> Model:
-    """The model that a configuration describes, for inputs of one row's ``shape``: a logit, or ``outputs`` of them.
+def preset(config: ModelConfig, outputs: int) -> Model:
+    """The model of a name.
 
     ``torch`` initialisation draws weights and biases from U(±1/sqrt(fan_in)), as torch.nn.Linear and Conv2d do;
-    ``lecun`` draws weights from LeCun's normal and starts biases at 0. The last bias then starts at
-    logit(``initial_p``), so that an untrained network predicts about that; NaN leaves it as drawn.
+    ``lecun`` draws weights from LeCun's normal and starts biases at 0.
 
     Raises:
         ValueError: when it is used, of convolutions over rows that are no images.
 
-    >>> model = build(ModelConfig(hidden=(4,), dropout=()), (3,))
-    >>> params = model.init(jax.random.key(0), 0.25)
-    >>> model.apply(params, jnp.zeros((5, 3))).shape
-    (5,)
+    >>> model = preset(ModelConfig(name="linear"), 1)
+    >>> params, state = model.init(jax.random.key(0), (3,))
+    >>> model.apply(params, state, jnp.zeros((5, 3)))[0].shape, state
+    ((5,), {})
     """
     if config.name == "resnet":
         module: nn.Module = _ResNet(config.channels, config.blocks, outputs)
@@ -189,17 +163,21 @@ def build(config: ModelConfig, shape: tuple[int, ...], outputs: int = 1) -> Mode
     else:
         module = _Mlp(config.channels if config.name == "cnn" else (), config.hidden, config.dropout, outputs)
 
-    def init(key: Array, initial_p: ScalarLike) -> Params:
+    def init(key: Array, shape: tuple[int, ...]) -> tuple[Params, ModelState]:
         one_row = jnp.zeros((1, *shape))
         if config.init == "torch":
-            params = _uniform_fan_in(key, jax.eval_shape(module.init, key, one_row)["params"])
-        else:
-            params = cast(Params, module.init(key, one_row)["params"])
-        bias = params["head"]["bias"]
-        params["head"]["bias"] = jnp.where(jnp.isnan(initial_p), bias, jnp.full_like(bias, _logit(initial_p)))
-        return params
+            return _uniform_fan_in(key, jax.eval_shape(module.init, key, one_row)["params"]), {}
+        return cast(Params, module.init(key, one_row)["params"]), {}
 
-    def apply(params: Params, x: Array, key: Array | None = None) -> Array:
-        return module.apply({"params": params}, x, key)  # pyright: ignore[reportReturnType]
+    def apply(
+        params: Params,
+        state: ModelState,
+        x: Array,
+        *,
+        key: Array | None = None,
+        train: bool = False,
+        mask: Array | None = None,
+    ) -> tuple[Array, ModelState]:
+        return cast(Array, module.apply({"params": params}, x, key if train else None)), state
 
-    return Model(init, apply)
+    return Model(init, apply, ("head", "bias"))
