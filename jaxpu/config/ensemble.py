@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config import STRICT, Claim, ConfigError, PositiveInt, Share, check_names, put, to_dict, unknown, validate
+from jaxpu.config import STRICT, Claim, ConfigError, Experiment, PositiveInt, Share, check_names, put, to_dict, unknown, validate
 
 KIND = "ensemble"
 BASELINE_TRAINERS = ("mean", "weighted_mean", "stacking", "isotonic_mean")
@@ -24,24 +24,20 @@ class RatingsConfig:
 
     Attributes:
         source: ``synthetic`` (:func:`jaxpu.ensemble.synthetic_ratings`), ``classifiers`` (out-of-fold probabilities of
-            ten kinds of scikit-learn classifiers on ``dataset``) or ``sweep`` (the runs of a results folder that kept
-            their parameters, ``folder``).
+            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` are the classifiers).
         n, classifiers, quality: of the synthetic ratings. rate: share of positives; of ``classifiers`` positives are
             left out until it is reached, None leaves the data as they are.
         labeled: share of the instances whose label is known; the others are the test set.
-        dataset: a registered dataset. folder: a results folder.
-        method: of the runs in ``folder``, the method to combine.
+        dataset: a registered dataset.
     """
 
-    source: Literal["synthetic", "classifiers", "sweep"] = "synthetic"
+    source: Literal["synthetic", "classifiers", "runs"] = "synthetic"
     n: PositiveInt = 500
     classifiers: PositiveInt = 10
     quality: float = 0.7
     rate: Share | None = 0.1
     labeled: Share = 0.5
     dataset: str = "spambase"
-    folder: str = ""
-    method: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -97,6 +93,8 @@ class EnsembleExperiment:
         methods: names of trainers, or mappings of :class:`EnsembleMethod`'s fields.
         grid: dotted paths below ``ratings``, ``factors`` and ``method`` to lists of values. Baselines have neither
             factors nor settings: they run once for each point of ``ratings``.
+        base: an experiment of the kind ``pu`` on one dataset, all of whose runs are base classifiers, for ratings from
+            the source ``runs``; it is trained first, as part of this one.
         continue_to: runs of ``als`` that are not healthy go on with their factors held fixed, by the same gradient
             updates, until they are or so many have been made; 0 = they do not. Not with Newton steps or a focal
             exponent.
@@ -110,6 +108,7 @@ class EnsembleExperiment:
     factors: FactorsConfig = Field(default_factory=FactorsConfig)
     methods: tuple[str | dict[str, Any], ...] = Field(default=("als",), min_length=1)
     grid: dict[str, list[Any]] = Field(default_factory=dict)
+    base: Experiment | None = None
     seeds: PositiveInt = 8
     first_seed: Count = 0
     claims: tuple[Claim, ...] = ()
@@ -131,6 +130,7 @@ class EnsembleCell:
     """One method at one grid point."""
 
     method: EnsembleMethod
+    dataset: str
     point: dict[str, Any]
     ratings: RatingsConfig
     factors: FactorsConfig
@@ -139,12 +139,6 @@ class EnsembleCell:
     def label(self) -> str:
         """The grid point for people."""
         return " ".join(f"{path.rpartition('.')[2]}={value}" for path, value in self.point.items())
-
-    @property
-    def dataset(self) -> str:
-        """What stands in the column ``dataset``."""
-        source = self.ratings.source
-        return self.ratings.dataset if source == "classifiers" else source
 
 
 def named(entry: str | Mapping[str, Any]) -> EnsembleMethod:
@@ -201,10 +195,23 @@ def check_ensemble_claims(experiment: EnsembleExperiment) -> None:
 def _cell(experiment: EnsembleExperiment, method: EnsembleMethod, point: dict[str, Any]) -> EnsembleCell:
     raw: dict[str, Any] = {
         "method": to_dict(method),
+        "dataset": "",
         "point": {},
         "ratings": to_dict(experiment.ratings),
         "factors": to_dict(experiment.factors),
     }
     for path, value in point.items():
         put(raw, path, value)
-    return dataclasses.replace(validate(EnsembleCell, raw, where=f"grid point {point}"), point=point)
+    cell = validate(EnsembleCell, raw, where=f"grid point {point}")
+    return dataclasses.replace(cell, point=point, dataset=_dataset(experiment, cell.ratings))
+
+
+def _dataset(experiment: EnsembleExperiment, ratings: RatingsConfig) -> str:
+    """What stands in the column ``dataset``."""
+    if ratings.source == "synthetic":
+        return ratings.source
+    if ratings.source == "classifiers":
+        return ratings.dataset
+    if experiment.base is None:
+        raise ConfigError("ratings.source is runs, and there is no base: give the experiment that trains them")
+    return experiment.base.data.name

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from jaxpu import data
-from jaxpu.config import digest
+from jaxpu.config import digest, to_dict
 from jaxpu.config.ensemble import EnsembleCell, EnsembleExperiment, EnsembleMethod, expand_ensemble
 from jaxpu.ensemble import program
 from jaxpu.ensemble.aggregate import Step
@@ -45,18 +45,22 @@ def runs(experiment: EnsembleExperiment) -> list[Run]:
 
 
 def _run(experiment: EnsembleExperiment, cell: EnsembleCell, seed: int, needs: tuple[str, ...]) -> Run:
-    settings = [cell.method, cell.ratings, None if cell.method.is_baseline else cell.factors]
-    settings += [experiment.continue_to, experiment.precision]
-    content = data.load(cell.ratings.dataset).content if cell.ratings.source == "classifiers" else "".join(needs)
+    parts = (cell.method, cell.ratings, *(() if cell.method.is_baseline else (cell.factors,)))
+    settings = [*map(to_dict, parts), experiment.continue_to, experiment.precision]
+    content = _content(cell.ratings.dataset) if cell.ratings.source == "classifiers" else "".join(needs)
     columns = {"dataset": cell.dataset, "method": cell.method.name, **cell.point, "seed": seed}
     return Run(identity("ensemble", settings, content, seed), columns, seed, cell, needs)
+
+
+def _content(name: str) -> str:
+    return getattr(data.load(name), "content", name)
 
 
 def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
     """The same runs, grouped by what is static; runs of the same ratings are neighbours."""
     groups: dict[Static, list[Run]] = {}
     for run in (run for run in runs if isinstance(run.cell, EnsembleCell)):
-        groups.setdefault(static_of(run.cell, experiment.continue_to), []).append(run)
+        groups.setdefault(static_of(run.cell, experiment.continue_to, len(run.needs)), []).append(run)
     make = functools.partial(inputs, experiment=experiment)
     found = base_jobs(experiment, [run for run in runs if not isinstance(run.cell, EnsembleCell)])
     for static, mine in groups.items():
@@ -67,15 +71,15 @@ def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
     return found
 
 
-def static_of(cell: EnsembleCell, continue_to: int) -> Static:
-    """What a cell's program is compiled for.
+def static_of(cell: EnsembleCell, continue_to: int = 0, members: int = 0) -> Static:
+    """What a cell's program is compiled for; ``members`` are its base runs, if it has any.
 
     >>> cell = expand_ensemble(EnsembleExperiment())[0]
     >>> static = static_of(cell, 1000)
     >>> static.shape, static.iterations, static.looks[-1]
     ((10, 500), 100, 1000)
     """
-    method, shape = cell.method, _shape(cell)
+    method, shape = cell.method, _shape(cell, members)
     if method.is_baseline:
         return Static(method.trainer, shape)
     goes_on = method.trainer == "als" and not method.newton and not method.focal and method.iterations < continue_to
@@ -91,19 +95,19 @@ def static_of(cell: EnsembleCell, continue_to: int) -> Static:
     )
 
 
-def _shape(cell: EnsembleCell) -> tuple[int, int]:
+def _shape(cell: EnsembleCell, members: int) -> tuple[int, int]:
     c = cell.ratings
     if c.source == "synthetic":
         return c.classifiers, c.n
-    labels, members = (data.load(c.dataset).y, len(KINDS)) if c.source == "classifiers" else base_shape(c)
-    return members, thinned(labels, c.rate, np.random.default_rng(0)).size
+    labels = data.load(cell.dataset).y
+    return members or len(KINDS), thinned(labels, c.rate, np.random.default_rng(0)).size
 
 
 def inputs(run: Run, needed: Mapping[str, Any], *, experiment: EnsembleExperiment, static: Static) -> Inputs:
     """A run's own arrays."""
     cell: EnsembleCell = run.cell
-    if cell.ratings.source == "sweep":
-        made = rated(cell.ratings, run.seed, experiment, needed)
+    if cell.ratings.source == "runs":
+        made = rated(experiment, cell.ratings, run, needed)
     else:
         made = problem(cell.ratings, run.seed, experiment.precision)
     method = cell.method
@@ -137,7 +141,7 @@ _LAST: dict[Any, np.ndarray] = {}
 def _trajectory(static: Static, run: Run, made: Problem, settings: Settings, precision: str) -> np.ndarray:
     cell: EnsembleCell = run.cell
     of_factors = static._replace(newton=False, stop=False, looks=())
-    key = (of_factors, digest(cell.ratings, cell.factors), run.seed, run.needs, precision)
+    key = (of_factors, digest(to_dict(cell.ratings), to_dict(cell.factors)), run.seed, run.needs, precision)
     if key not in _LAST:
         with jax.enable_x64(precision == "float64"):
             # the step plays no part; always the same one, so that one program serves all
