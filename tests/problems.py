@@ -5,9 +5,10 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from jaxpu import config, objective, train
+from jaxpu import config, train
 from jaxpu.config import Cell, Experiment
-from jaxpu.sweep import inputs
+from jaxpu.methods.objective import Hyper, Objective
+from jaxpu.train.job import inputs
 
 TINY = {
     "name": "tiny",
@@ -50,12 +51,15 @@ def first_cell(experiment: Experiment) -> Cell:
     return config.expand(experiment)[0]
 
 
-def run_inputs(cell: Cell, seed: int = 0) -> tuple[jax.Array, train.Data, train.Config, objective.Hyper]:
+def run_inputs(
+    cell: Cell, seed: int = 0, together: Objective | None = None
+) -> tuple[jax.Array, train.Data, train.Config, Hyper]:
     """The arguments of ``train.train`` for one seed of a cell, as the sweep would give them.
 
-    Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep.
+    Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep. ``together``
+    is the objective of all methods that one program is to serve.
     """
-    key, data, static, hyper = inputs(cell, seed)
+    key, data, static, hyper = inputs(cell, seed, together)
     longer = {"train": _padded(data.train, TRAIN), "val_pu": _padded(data.val_pu, VAL_PU)}
     return key, data._replace(**longer), static, hyper
 

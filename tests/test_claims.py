@@ -10,7 +10,7 @@ from scipy import stats as scipy_stats
 
 from jaxpu import claims, config
 from jaxpu.config import Claim, ConfigError, Which
-from jaxpu.stats import Interval, paired_shares
+from jaxpu.analysis.stats import Interval, paired_shares
 
 SEEDS = 40
 

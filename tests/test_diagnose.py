@@ -66,11 +66,14 @@ def bad(tmp_path):
     other = {"score": [0.1, 0.2, 0.3], "label": [0, 1, 0], "epoch": [1, 1, 2]}
     return {
         "no file at": (tmp_path / "none.csv", {}),
-        "expected a .csv or .npz file, got '.txt'": (tmp_path / "a.txt", {}),
+        "expected a file that ends in .csv, .tsv, .txt, .parquet, .pq, .npz; got '.xlsx'": (tmp_path / "a.xlsx", {}),
         "is not a CSV": (empty, {}),
         "has no column 'score'; name it with --scores, of p, label": (csv(tmp_path / "p.csv", p=[1], label=[1]), {}),
-        "column 'score' must be numbers, got for example 'x'": (csv(tmp_path / "x.csv", score=["x"], label=[1]), {}),
-        "is empty in 1 rows": (csv(tmp_path / "null.csv", score=[1, None], label=[1, 0]), {}),
+        "column 'score' must hold numbers, got 'x' in row 2": (
+            csv(tmp_path / "x.csv", score=["0.7", "x"], label=[1, 0]),
+            {},
+        ),
+        "'label' is empty in 1 rows": (csv(tmp_path / "null.csv", score=[1, 2], label=[1, None]), {}),
         "must hold 0 and 1 only, got [-1.0]; map the positive class to 1": (
             csv(tmp_path / "minus.csv", score=[0.1, 0.2], label=[-1, 1]),
             {},
@@ -81,7 +84,7 @@ def bad(tmp_path):
         "must be numbers, got <U1": (tmp_path / "words.npz", {}),
         "is not an npz of plain arrays": (tmp_path / "torn.npz", {}),
         "has no array 'p'": (tmp_path / "short.npz", {"scores": "p"}),
-        "names a column of a CSV": (tmp_path / "short.npz", {"epoch": "e"}),
+        "names a column of a table": (tmp_path / "short.npz", {"epoch": "e"}),
     }
 
 

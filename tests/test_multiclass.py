@@ -125,7 +125,7 @@ def test_what_is_recorded_are_the_metrics_of_the_logits():
         for name, value in multiclass.oracle_metrics(z, data.y[rows]).items():
             assert float(run.history[f"{prefix}_{name}"][-1]) == pytest.approx(float(value), rel=1e-5), name
     np.testing.assert_array_equal(run.history["test_oracle_f1"], run.history["test_oracle_f1_decision"])
-    z = apply(run.state.params, train.features(data, data.train))
+    z = model.logits(variables, train.features(data, data.train))
     assert float(run.history["train_accuracy"][-1]) == pytest.approx(float(multiclass.accuracy(z, data.y[data.train])))
     assert (np.asarray(run.history["train_skipped"]) == 0).all()
 

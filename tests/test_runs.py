@@ -149,6 +149,23 @@ def test_finished_runs_are_kept_and_more_seeds_only_add(tmp_path):
     assert fresh.provenance["epochs"] == fresh.runs.height
 
 
+def test_a_name_that_changes_is_no_other_run(tmp_path, monkeypatch):
+    first = toy.run(Toy(seeds=2), tmp_path)
+
+    def renamed(experiment):
+        return [
+            dataclasses.replace(run, columns={"dataset": "new", "model.width": 7, "seed": run.seed})
+            for run in toy.runs_of(experiment)
+        ]
+
+    monkeypatch.setattr(toy.Kind, "runs", staticmethod(renamed))
+    second = toy.run(Toy(seeds=2), tmp_path)
+    assert second.runs.columns[:6] == ["run_id", "dataset", "model.width", "seed", "epochs_run", "epoch"]
+    assert_frame_equal(second.runs.select(first.runs.columns[5:]), first.runs.select(first.runs.columns[5:]))
+    assert second.provenance == first.provenance
+    assert_frame_equal(runs.read_folder(tmp_path)[2], second.runs)
+
+
 def content(folder):
     return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 

@@ -91,8 +91,8 @@ def test_changing_numbers_recompiles_nothing():
         {"training__initial_p": 0.01},
         {"training__weight_decay": 0.0},
         {"data__prior_scale": 0.5},
-        {"methods": [{"preset": "vpudra_softlabel", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
-        {"methods": ["vpu"]},
+        {"methods": [{"preset": "vpudra_fixed", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
+        {"methods": [{"preset": "vpudra_fixed", "anchor": {"start": 1.0, "end": 0.5}, "weight": 0.3}]},
     ):
         key, data, static, hyper = run_inputs(first_cell(tiny(**(FEW_LABELS | change))))
         jitted_train(key, data, static, hyper)

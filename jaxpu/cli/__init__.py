@@ -16,7 +16,7 @@ from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from jaxpu.config import Experiment
+    from jaxpu.config import AnyExperiment, Experiment
 
 
 @dataclass(frozen=True)
@@ -113,20 +113,21 @@ def _do(command: Any) -> int:
 
 def _run(command: Run) -> int:
     from jaxpu import config
-    from jaxpu.cli.study import KINDS, parse_study, run_study
+    from jaxpu.analysis.check import check
+    from jaxpu.cli.study import KINDS, run_study
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw, where = config.read(command.config, overrides), str(command.config)
-    is_study = raw.get("kind") in KINDS
-    experiment = parse_study(raw, where) if is_study else config.parse(raw, where)
+    experiment = config.load(command.config, overrides)
     folder = command.out or Path("results") / experiment.name
     try:
-        if is_study:
+        if experiment.kind in KINDS:
             _prepare_backend(None)
+            check(experiment)
             return run_study(experiment, folder, fresh=command.fresh, quiet=command.quiet)
-        config.check_claims(experiment)
+        _prepare_backend(experiment.placement.devices)
+        check(experiment)
         return _sweep(experiment, folder, command)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
@@ -187,20 +188,33 @@ def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[s
     from rich.console import Console
     from rich.markup import escape
 
-    from jaxpu import config, report, results, summary
+    from jaxpu import analysis, config, report, results
 
-    tables = summary.tables(runs, experiment)
+    tables = analysis.tables(runs, experiment)
     for name, frame in tables._asdict().items():
         if not frame.is_empty():
             results.write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    frames = (tables.selected, tables.summary, tables.verdicts)
+    runs, *frames = (_with_cells(frame, experiment) for frame in (runs, *tables[:3]))
     report.write(folder, runs, *frames, provenance, resolved, rules=tables.rules, claims=tables.claims)
     console = Console() if sys.stdout.isatty() else Console(width=100)  # a log has no width: the table's own
-    console.print(report.table_rich(tables.summary, tables.verdicts, resolved))
+    console.print(report.table_rich(*frames[1:], resolved))
     for row in tables.claims.iter_rows(named=True):
         console.print(f"[bold]{row['verdict']}[/]: {escape(row['claim'])}", highlight=False)
     print(f"page: {folder / 'report.html'}")
+
+
+def _with_cells(frame: Any, experiment: "AnyExperiment") -> Any:
+    """A table with the labels that the report still reads."""
+    import polars as pl
+
+    from jaxpu.analysis import with_labels
+
+    if "metric" in frame.columns:
+        frame = frame.with_columns(pl.col("metric").replace("f1_below", "f1_below_0.1"))
+    unnamed = frame.with_columns(dataset=pl.lit(""), method=pl.lit("")) if frame.height else frame
+    cells = with_labels(unnamed, experiment.grid_columns)["label"] if frame.height else pl.Series([], dtype=pl.String)
+    return frame.with_columns(cell=cells)
 
 
 def _report(folder: Path) -> int:

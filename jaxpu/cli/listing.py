@@ -12,7 +12,7 @@ def list_all() -> int:
 
     from jaxpu import data, ensemble, study
     from jaxpu.data.dataset import first_line
-    from jaxpu.methods import METHODS, formula
+    from jaxpu.methods import METHODS, describe
     from jaxpu.selection import RULES
 
     def documented(entries: Mapping[str, Any]) -> dict[str, str]:
@@ -21,7 +21,7 @@ def list_all() -> int:
     console = Console()
     for title, rows in (
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
-        ("methods", {name: formula(method) for name, method in METHODS.items()}),
+        ("methods", {name: describe(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
         ("trainers of ensembles", documented(ensemble.TRAINERS)),
         ("baselines of ensembles", documented(ensemble.BASELINES)),

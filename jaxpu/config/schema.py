@@ -1,15 +1,17 @@
-"""The groups of settings, and the experiment that they make up: frozen, validated, with nothing unknown in them."""
+"""The groups of settings of an experiment: frozen, validated, with nothing unknown in them."""
 
 import dataclasses
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
-from jaxpu.config.claim import STRICT, Claim
+from jaxpu.config.claim import STRICT
 from jaxpu.config.errors import unknown
-from jaxpu.methods import METHODS, Method
-from jaxpu.selection import RULES
+from jaxpu.functions import is_path
+from jaxpu.selection import RULES, RuleChoice
 
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -20,7 +22,16 @@ class DataConfig:
     """The dataset, and how positive and unlabelled rows are drawn from it.
 
     Attributes:
-        name: a registered dataset (``jaxpu list``). options: its arguments, for the synthetic ones.
+        name: a registered dataset (``jaxpu list``); with ``file`` only what it is called, the file's name if not given.
+        options: arguments of a registered dataset, of the synthetic ones above all.
+        file: your own data: a CSV, Parquet or npz file. All columns but those named next are features, and must be
+            numbers (an npz holds them as ``x``). A path is no pattern; a leading ``~`` is the home folder.
+        label: its column of true labels, of two values. positive: the one that means positive; not needed for 0/1,
+            -1/1, 1/2 and booleans.
+        observed: its column of observed labels: labelled positive, or unlabelled, which may be blank. P is the labelled
+            rows, U the others, nothing is drawn. labeled: the value that means labelled; not needed for 1/0 and the
+            like, or beside unlabeled or a blank. With ``observed`` alone no true label is known: all that needs them is
+            left out or refused, ``prior`` must be a number, and ``test`` is 0 unless given.
         task: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known; what is said of
             labelled positives and the prior below does not matter then.
         scenario: ``case_control``, ``single_set`` (labelled rows leave U) or ``single_set_overlap``.
@@ -30,7 +41,8 @@ class DataConfig:
             (a long tail, Cui et al. 2019), the later the class the fewer; 1 leaves them as they are.
         outside: another dataset with rows of the same shape, of which a thousand are looked at after every epoch: how
             sure is the network of what it was never shown? Empty = none.
-        test: share of all rows held out (ignored where the dataset has an official split).
+        test: share of all rows held out (ignored where the dataset has an official split); 0 only where no true label
+            is known, and there is nothing to measure.
         validation: nested shares of the training part held out; the first is the one that rules read.
         prior: the π that methods are told: ``unlabeled`` = share of positives in U, ``all`` = in P and U
             together (as in the code behind seed 000), or a number. prior_scale multiplies it.
@@ -38,16 +50,61 @@ class DataConfig:
 
     name: str = "spambase"
     options: dict[str, float | int | str] = Field(default_factory=dict)
+    file: str = ""
+    label: str = ""
+    positive: str | int | float | bool | None = None
+    observed: str = ""
+    labeled: str | int | float | bool | None = None
     task: Literal["pu", "multiclass"] = "pu"
     imbalance: float = Field(default=1.0, ge=1)
     outside: str = ""
     scenario: Literal["case_control", "single_set", "single_set_overlap"] = "case_control"
     mechanism: Literal["scar", "sar_lbe_a", "sar_lbe_b", "sar_pusb"] = "scar"
     c: float = Field(default=0.1, gt=0, le=1)
-    test: Share = 0.2
+    test: float = Field(default=0.2, ge=0, lt=1)
     validation: tuple[Share, ...] = Field(default=(0.1,), min_length=1)
     prior: Literal["unlabeled", "all"] | Share = "unlabeled"
     prior_scale: float = Field(default=1.0, gt=0)
+
+    @property
+    def truth(self) -> bool:
+        """Whether true labels are known, as far as the settings tell."""
+        return not self.observed or bool(self.label)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_own_data(cls, given: Any) -> Any:
+        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
+        if not isinstance(raw, dict) or not isinstance(raw.get("file"), str) or not raw["file"]:
+            return given
+        stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
+        only_observed = raw.get("observed") and not raw.get("label")
+        raw = {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
+        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+
+    @model_validator(mode="after")
+    def _own_data_fits(self) -> "DataConfig":
+        columns = {name: getattr(self, name) for name in ("label", "positive", "observed", "labeled")}
+        given = [name for name, value in columns.items() if value not in ("", None)]
+        if not self.file:
+            if given:
+                raise ValueError(f"{given[0]} names a column or value of data.file, and there is no file; name it")
+            return self
+        if not (self.label or self.observed):
+            raise ValueError("file needs label (its column of true labels) or observed (labelled or unlabelled)")
+        for value, column in (("positive", "label"), ("labeled", "observed")):
+            if value in given and column not in given:
+                raise ValueError(f"{value} is a value of the column that {column} names; name that column")
+        if self.options:
+            raise ValueError("options are arguments of a registered dataset, and have no effect on a file; remove them")
+        if self.observed and (self.c, self.mechanism) != (0.1, "scar"):
+            raise ValueError("c and mechanism say which rows get labelled, and observed says so already; remove them")
+        if not self.truth and isinstance(self.prior, str):
+            raise ValueError(
+                f"prior is {self.prior!r}, which counts true labels, and there is no label: expected a number, the "
+                "share of positives among the unlabelled rows"
+            )
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -82,7 +139,7 @@ class ModelConfig:
             if self.arguments:
                 raise ValueError("arguments are those of model.module, which is not given")
             return self
-        if isinstance(self.module, str) and not _is_reference(self.module):
+        if isinstance(self.module, str) and not is_path(self.module):
             raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
         named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
         idle = [f.name for f in named if not _is_default(f, self)]
@@ -146,7 +203,7 @@ class TrainingConfig:
     @field_validator("optimizer")
     @classmethod
     def _is_an_optimizer(cls, value: Any) -> Any:
-        if not (callable(value) or value in OPTIMIZERS or (isinstance(value, str) and _is_reference(value))):
+        if not (callable(value) or value in OPTIMIZERS or is_path(value)):
             raise ValueError(unknown("optimizer", value, [*OPTIMIZERS, "package.module:function"]))
         return value
 
@@ -181,18 +238,13 @@ def _is_default(field: Any, settings: Any) -> bool:
     return getattr(settings, field.name) == getattr(default, "default", default)
 
 
-def _is_reference(name: str) -> bool:
-    """Whether a name has the form ``package.module:name``."""
-    module, _, attribute = name.partition(":")
-    return all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
-
-
 @dataclass(frozen=True, config=STRICT)
 class SelectionConfig:
     """Which epoch counts.
 
     Attributes:
-        rules: rules replayed on every run; ``val_f1@0.05`` reads the nested validation set of that share.
+        rules: rules replayed on every run: names, or ``{rule: val_f1, validation: 0.05}`` to read the nested
+            validation set of that share.
         default: the rule of the headline table. Of the label-free rules PU accuracy loses the least F1 with 20 %
             of the rows held out, and is not to be told from the non-negative risk with 10 % (results/selection_noise).
         patience, min_delta: of every rule but ``last``.
@@ -200,8 +252,10 @@ class SelectionConfig:
         keep_best: keep the parameters of the epoch that ``default`` selects.
     """
 
-    rules: tuple[str, ...] = ("pu_accuracy", "last", "val_f1")
-    default: str = "pu_accuracy"
+    rules: tuple[RuleChoice, ...] = Field(
+        default=(RuleChoice("pu_accuracy"), RuleChoice("last"), RuleChoice("val_f1")), min_length=1
+    )
+    default: RuleChoice = RuleChoice("pu_accuracy")
     patience: PositiveInt = 10
     min_delta: float = Field(default=1e-4, ge=0)
     stop: bool = True
@@ -210,15 +264,21 @@ class SelectionConfig:
     @field_validator("rules", "default")
     @classmethod
     def _known(cls, value: Any) -> Any:
-        for rule in (value,) if isinstance(value, str) else value:
-            if rule.partition("@")[0] not in RULES:
-                raise ValueError(unknown("selection rule", rule, RULES))
+        for choice in (value,) if isinstance(value, RuleChoice) else value:
+            if choice.rule not in RULES:
+                raise ValueError(unknown("selection rule", choice.rule, RULES))
+            if choice.validation is not None and choice.entry.column is None:
+                raise ValueError(f"selection rule {choice.rule!r} reads no validation set; leave validation out")
         return value
 
     @model_validator(mode="after")
-    def _default_is_replayed(self) -> "SelectionConfig":
+    def _rules_differ_and_one_is_the_default(self) -> "SelectionConfig":
+        names = [choice.name for choice in self.rules]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"selection rules must differ; {', '.join(twice)} appears twice")
         if self.default not in self.rules:
-            raise ValueError(f"default rule {self.default!r} is not among the rules {list(self.rules)}; add it there")
+            raise ValueError(f"default rule {self.default.name!r} is not among the rules {names}; add it there")
         return self
 
 
@@ -247,93 +307,20 @@ class PlacementConfig:
     part: PositiveInt | None = None
 
 
-@dataclass(frozen=True, config=STRICT)
-class Experiment:
-    """One experiment: every method at every grid point for every seed.
-
-    Attributes:
-        name: also the folder below ``results/``. description: what is asked; shown in the report.
-        methods: names of presets (``jaxpu list``), or mappings ``{preset: ..., name: ..., anchor: 0.5}`` that
-            change one.
-        seeds: how many. first_seed: the first of them.
-        grid: dotted paths to lists of values, e.g. ``{training.lr: [1e-3, 3e-4], method.anchor: [0, 0.5]}``.
-        claims: what is to be decided.
-    """
-
-    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    description: str = ""
-    data: DataConfig = Field(default_factory=DataConfig)
-    model: ModelConfig = Field(default_factory=ModelConfig)
-    training: TrainingConfig = Field(default_factory=TrainingConfig)
-    selection: SelectionConfig = Field(default_factory=SelectionConfig)
-    methods: tuple[str | dict[str, Any], ...] = Field(default=("vpu",), min_length=1)
-    seeds: PositiveInt = 8
-    first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
-    placement: PlacementConfig = Field(default_factory=PlacementConfig)
-
-    @field_validator("methods")
-    @classmethod
-    def _methods_exist(cls, value: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
-        names = [named_method(entry)[0] for entry in value]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
-        return value
-
-    @model_validator(mode="after")
-    def _what_many_classes_allow(self) -> "Experiment":
-        if self.data.task == "pu":
-            return self
-        for rule in self.selection.rules:
-            if not RULES[rule.partition("@")[0]].any_task:
-                choices = [name for name, rule in RULES.items() if rule.any_task]
-                raise ValueError(
-                    f"selection rule {rule!r} wants positive and unlabelled rows; of many classes {choices}"
-                )
-        for name, method in map(named_method, self.methods):
-            if method.base != "pn" or method.mixup or method.batching != "mixed" or method.decision != "half":
-                raise ValueError(
-                    f"method {name!r} is one of positive and unlabelled data; of many classes "
-                    "'pn' with any surrogate, without penalty"
-                )
-        return self
-
-    @model_validator(mode="after")
-    def _rules_have_their_validation_set(self) -> "Experiment":
-        sizes = {f"{share:g}" for share in self.data.validation}
-        for rule in self.selection.rules:
-            _, at, size = rule.partition("@")
-            if at and size not in sizes:
-                raise ValueError(
-                    f"selection rule {rule!r} wants validation share {size}; data.validation has {sorted(sizes)}"
-                )
-        return self
-
-
-def named_method(entry: str | dict[str, Any]) -> tuple[str, Method]:
-    """Resolve an entry of ``methods`` to its name and its numbers.
-
-    Raises:
-        ValueError: for an unknown preset or field, with the choices.
-
-    >>> named_method({"preset": "vpudra_softlabel", "name": "half", "anchor": 0.5})[1].anchor
-    0.5
-    """
-    changes = {"preset": entry} if isinstance(entry, str) else dict(entry)
-    preset = changes.pop("preset", None)
-    if preset not in METHODS:
-        raise ValueError(unknown("method", preset, METHODS))
-    name = changes.pop("name", preset)
-    fields = [f.name for f in dataclasses.fields(Method)]
-    for key in changes:
-        if key not in fields:
-            raise ValueError(unknown("method field", key, ["preset", "name", *fields]))
-    plain = {**as_dict(METHODS[preset]), **changes}
-    return str(name), TypeAdapter(Method).validate_python(plain)
 
 
 def as_dict(value: Any) -> Any:
-    """A group of settings as plain data."""
-    return TypeAdapter(type(value)).dump_python(value, mode="json")
+    """A group of settings as plain data; functions and objects of the user stay what they are.
+
+    >>> as_dict(ModelConfig(hidden=(8,)))["hidden"], as_dict(TrainingConfig(optimizer=sorted))["optimizer"]
+    ([8], <built-in function sorted>)
+    """
+    if isinstance(value, RuleChoice):
+        return value.rule if value.validation is None else dataclasses.asdict(value)
+    if hasattr(type(value), "__pydantic_fields__"):
+        return {name: as_dict(getattr(value, name)) for name in type(value).__pydantic_fields__}
+    if isinstance(value, dict):
+        return {name: as_dict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple) and not any(map(callable, value)):
+        return [as_dict(entry) for entry in value]
+    return value

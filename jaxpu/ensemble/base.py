@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 from jaxpu import collapse, data
-from jaxpu.config.ensemble import SELECTION, EnsembleExperiment, RatingsConfig
+from jaxpu.config.base import END
+from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig
 from jaxpu.ensemble.program import METRICS
 from jaxpu.ensemble.ratings import Problem, of_scores
 from jaxpu.runs.job import Job, Run
@@ -35,17 +36,18 @@ def base_jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
 
 def record_last(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     """Metrics of the test rows after the last epoch of a run of the kind ``pu``, and its verdict."""
-    last = {name.removeprefix("test_"): float(values[-1]) for name, values in history.items() if name.startswith("test_")}
+    last = {
+        name.removeprefix("test_"): float(values[-1]) for name, values in history.items() if name.startswith("test_")
+    }
     row = {name: last[theirs] for theirs, name in METRICS.items() if theirs in last}
     verdict = str(collapse.epoch_verdicts(last))
-    return pl.DataFrame([{"selection": SELECTION, "verdict": verdict, **row}])
+    return pl.DataFrame([{"selection": END, "verdict": verdict, **row}])
 
 
 def base_labels(experiment: EnsembleExperiment) -> np.ndarray:
     """True labels of the rows that base classifiers rate."""
     assert experiment.base is not None
-    c = experiment.base.data
-    return data.load(c.name, **c.options).y
+    return data.load(experiment.base.data).truth
 
 
 def rated(experiment: EnsembleExperiment, ratings: RatingsConfig, run: Run, needed: Mapping[str, Any]) -> Problem:

@@ -11,9 +11,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxpu import data
-from jaxpu.config import digest, to_dict
-from jaxpu.config.ensemble import EnsembleCell, EnsembleExperiment, EnsembleMethod, expand_ensemble
+from jaxpu import config, data
+from jaxpu.config.ensemble import EnsembleCell, EnsembleExperiment, EnsembleMethod
 from jaxpu.ensemble import program
 from jaxpu.ensemble.aggregate import Step
 from jaxpu.ensemble.base import base_jobs, base_runs, rated
@@ -40,20 +39,13 @@ def runs(experiment: EnsembleExperiment) -> list[Run]:
     """
     base = base_runs(experiment)
     needs = tuple(run.run_id for run in base)
-    seeds = range(experiment.first_seed, experiment.first_seed + experiment.seeds)
-    return [*base, *(_run(experiment, cell, seed, needs) for cell in expand_ensemble(experiment) for seed in seeds)]
+    return [*base, *(_run(cell, seed, needs) for cell, seed in config.runs_of(config.expand(experiment)))]
 
 
-def _run(experiment: EnsembleExperiment, cell: EnsembleCell, seed: int, needs: tuple[str, ...]) -> Run:
-    parts = (cell.method, cell.ratings, *(() if cell.method.is_baseline else (cell.factors,)))
-    settings = [*map(to_dict, parts), experiment.continue_to, experiment.precision]
-    content = _content(cell.ratings.dataset) if cell.ratings.source == "classifiers" else "".join(needs)
-    columns = {"dataset": cell.dataset, "method": cell.method.name, **cell.point, "seed": seed}
-    return Run(identity("ensemble", settings, content, seed), columns, seed, cell, needs)
-
-
-def _content(name: str) -> str:
-    return getattr(data.load(name), "content", name)
+def _run(cell: EnsembleCell, seed: int, needs: tuple[str, ...]) -> Run:
+    content = data.load(cell.dataset).content if cell.ratings.source == "classifiers" else "".join(needs)
+    columns = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
+    return Run(identity("ensemble", cell.identity, content, seed), columns, seed, cell, needs)
 
 
 def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
@@ -74,7 +66,7 @@ def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
 def static_of(cell: EnsembleCell, continue_to: int = 0, members: int = 0) -> Static:
     """What a cell's program is compiled for; ``members`` are its base runs, if it has any.
 
-    >>> cell = expand_ensemble(EnsembleExperiment())[0]
+    >>> cell = EnsembleExperiment().cells()[0]
     >>> static = static_of(cell, 1000)
     >>> static.shape, static.iterations, static.looks[-1]
     ((10, 500), 100, 1000)
@@ -141,7 +133,7 @@ _LAST: dict[Any, np.ndarray] = {}
 def _trajectory(static: Static, run: Run, made: Problem, settings: Settings, precision: str) -> np.ndarray:
     cell: EnsembleCell = run.cell
     of_factors = static._replace(newton=False, stop=False, looks=())
-    key = (of_factors, digest(to_dict(cell.ratings), to_dict(cell.factors)), run.seed, run.needs, precision)
+    key = (of_factors, config.digest(cell.ratings, cell.factors), run.seed, run.needs, precision)
     if key not in _LAST:
         with jax.enable_x64(precision == "float64"):
             # the step plays no part; always the same one, so that one program serves all

@@ -157,9 +157,7 @@ def _columns(static: Static, key: Array, inputs: Inputs) -> dict[str, Array]:
     return columns
 
 
-def _looked(
-    static: Static, inputs: Inputs, problem: Problem, end: Aggregator, going: Array
-) -> dict[str, Array]:
+def _looked(static: Static, inputs: Inputs, problem: Problem, end: Aggregator, going: Array) -> dict[str, Array]:
     """What is seen at every look at a run that goes on."""
     assert inputs.settings is not None  # baselines alone have none
     given = inputs.trajectory  # of the labelled instances alone: the others do not move the aggregator

@@ -7,7 +7,8 @@ import numpy as np
 import polars as pl
 
 from jaxpu import collapse
-from jaxpu.config.ensemble import SELECTION, EnsembleMethod
+from jaxpu.config.base import END
+from jaxpu.config.ensemble import EnsembleMethod
 from jaxpu.ensemble.continuation import healing
 from jaxpu.ensemble.predictions import PREDICTED
 from jaxpu.runs.job import Run
@@ -48,7 +49,7 @@ def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     method: EnsembleMethod = run.cell.method
     values = {name: np.asarray(column[0], float) for name, column in history.items()}
     row: dict[str, Any] = {name: float(values[name]) for name in (*_METRICS, *_SCORES)}
-    row |= {"selection": SELECTION, "verdict": str(_verdicts(values))}
+    row |= {"selection": END, "verdict": str(_verdicts(values))}
     if "path_b" in values:
         row |= _fit(values)
     if "level" in values and not method.centre and not method.focal:

@@ -10,8 +10,8 @@ from flax import linen as nn
 from jax import Array
 
 from jaxpu.config import ModelConfig
+from jaxpu.functions import label, load
 from jaxpu.models.model import Model, ModelState, Params
-from jaxpu.objects import find
 
 ACCEPTED = (
     "a flax.linen module (its class with model.arguments, or made), a pair of functions (init, apply), or a "
@@ -170,18 +170,18 @@ def of_functions(init: Callable[..., Any], apply: Callable[..., Any]) -> Model:
 
 def _made(config: ModelConfig) -> Any:
     """The object that a configuration names, made with its arguments."""
-    thing = find("model.module", config.module) if isinstance(config.module, str) else config.module
+    thing = load(config.module) if isinstance(config.module, str) else config.module
     is_factory = isinstance(thing, type) or inspect.isfunction(thing)
     if not is_factory:
         if config.arguments:
-            raise ValueError(f"model.arguments are given, and model.module is no class or function: {thing!r}")
+            raise ValueError(f"model.arguments are given, and model.module is no class or function but {label(thing)}")
         return thing
     if _of(thing.__mro__ if isinstance(thing, type) else (), "flax.nnx"):
         raise ValueError(_NO_NNX)
     try:
         return thing(**config.arguments)
     except TypeError as error:
-        raise ValueError(f"model.arguments do not fit {thing.__name__}: {error}") from None
+        raise ValueError(f"model.arguments do not fit {label(thing)}: {error}") from None
 
 
 def _as_model(thing: Any) -> Model:

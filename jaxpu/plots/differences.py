@@ -6,7 +6,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxpu import stats
+from jaxpu.analysis import stats
 from jaxpu.plots.frames import NothingToShow, require
 from jaxpu.plots.style import BLUE, QUIET, RED, STYLE, WIDTH, headline
 

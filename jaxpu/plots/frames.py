@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.selection import RULES
-from jaxpu.summary import COLLAPSED_F1
 
 F1 = pl.col("f1").cast(pl.Float64).fill_nan(None)
 """The F1 of a selected run, null where it has none."""
@@ -49,11 +49,10 @@ class NothingToShow(ValueError):
 def rule_name(rule: str) -> str:
     """A selection rule as a reader calls it.
 
-    >>> rule_name("pu_auc"), rule_name("val_f1@0.05")
-    ('PU AUC', 'validation F1 (validation share 0.05)')
+    >>> rule_name("pu_auc"), rule_name("val_f1 on 5 %")
+    ('PU AUC', 'val_f1 on 5 %')
     """
-    name, _, share = rule.partition("@")
-    return RULE_NAMES.get(name, name) + (f" (validation share {share})" if share else "")
+    return RULE_NAMES.get(rule, rule)
 
 
 def metric_name(metric: str) -> str:
@@ -68,8 +67,7 @@ def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
     >>> f1_column(pl.DataFrame({"test_oracle_f1_rescue": [0.9]}), "val_f1_rescue")
     'test_oracle_f1_rescue'
     """
-    name = rule.partition("@")[0]
-    column = f"{split}_{RULES[name].reported}" if name in RULES else f"{split}_oracle_f1"
+    column = f"{split}_{RULES[rule].reported}" if rule in RULES else f"{split}_oracle_f1"
     return column if column in runs.columns else f"{split}_oracle_f1"
 
 

@@ -8,9 +8,9 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import BELOW, F1, NothingToShow, labelled, require, rule_name
 from jaxpu.plots.style import INK, STYLE, WIDTH, headline
-from jaxpu.summary import COLLAPSED_F1
 
 
 def grid_axes(selected: pl.DataFrame) -> list[str]:

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jaxpu.plots.frames import F1, RUN, NothingToShow, f1_column, require, rule_name
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, STYLE, WIDTH, colour_key, headline
-from jaxpu.selection import RULES, watched_column
+from jaxpu.selection import RULES, RuleChoice
 
 RESCUE = "val_f1_rescue"
 ONE_CLASS = (0.0, 1.0)
@@ -77,7 +77,7 @@ def selection_story(runs: pl.DataFrame, selected: pl.DataFrame) -> Figure:
 
 def _watched(rule: str) -> str | None:
     """The recorded column that a rule watches; None for the last epoch and for unknown rules."""
-    return watched_column(rule) if rule.partition("@")[0] in RULES else None
+    return RuleChoice(rule).column if rule in RULES else None
 
 
 def _saw(axis: Axes, path: pl.DataFrame, rule: str) -> None:

@@ -9,6 +9,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import (
     DEFAULT_RULES,
     F1,
@@ -20,7 +21,6 @@ from jaxpu.plots.frames import (
     worst_rows,
 )
 from jaxpu.plots.style import BLUE, INK, QUIET, RED, STYLE, WIDTH, headline, left_out, row_height, wrapped
-from jaxpu.summary import COLLAPSED_F1
 
 GOLDEN = (5**0.5 - 1) / 2
 

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import BELOW, F1, NothingToShow, below_counts, labelled, rule_name
 from jaxpu.report.words import VERDICTS, verdict_name
-from jaxpu.summary import COLLAPSED_F1
 
 
 class Answer(NamedTuple):

@@ -85,7 +85,7 @@ def rule_lines(rules: pl.DataFrame) -> list[tuple[str, ...]]:
 
 
 def _label_free(rule: str) -> bool:
-    return RULES[rule.partition("@")[0]].label_free
+    return rule in RULES and RULES[rule].label_free
 
 
 def rules_markdown(rules: pl.DataFrame | None) -> str:

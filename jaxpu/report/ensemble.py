@@ -9,6 +9,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from rich.table import Table
 
+from jaxpu.analysis import Tables
 from jaxpu.config.ensemble import EnsembleExperiment
 from jaxpu.plots import NothingToShow, render
 from jaxpu.plots import ensemble as plots
@@ -16,7 +17,7 @@ from jaxpu.report.study import terminal_table, write_folder
 from jaxpu.report.tables import mean, number, plain, share
 from jaxpu.report.words import verdict_name
 from jaxpu.results import atomic_write
-from jaxpu.study import Outcome, Tables
+from jaxpu.study import Outcome
 
 HEADS = ("method", "PR-AUC [95 % interval]", "ROC-AUC", "upside down [95 % interval]", "Brier", "w", "b", "verdict")
 NOTE = (

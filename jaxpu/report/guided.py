@@ -4,6 +4,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from jaxpu.analysis import Tables
 from jaxpu.config.guided import GuidedExperiment
 from jaxpu.plots import render
 from jaxpu.plots.guided import guided_courses
@@ -11,7 +12,7 @@ from jaxpu.report.study import terminal_table, write_folder
 from jaxpu.report.tables import mean, number, plain
 from jaxpu.report.words import verdict_name
 from jaxpu.results import atomic_write
-from jaxpu.study import Outcome, Tables
+from jaxpu.study import Outcome
 
 HEADS = ("student", "accuracy [95 % interval]", "log-loss [95 % interval]", "ROC-AUC", "kept", "verdict")
 NOTE = (

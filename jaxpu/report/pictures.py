@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 import polars as pl
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.stats import wilson
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots import (
     NothingToShow,
     artefact_run,
@@ -18,8 +20,6 @@ from jaxpu.plots import (
 )
 from jaxpu.plots.frames import BELOW, ROW, RUN, f1_column, labelled, rule_name, worst_rows
 from jaxpu.plots.story import ONE_CLASS, RESCUE
-from jaxpu.stats import wilson
-from jaxpu.summary import COLLAPSED_F1
 
 PANELS = 16
 

@@ -170,7 +170,7 @@ def sections(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str,
 
 def _needs(rule: str) -> list[str]:
     """Whether a rule can be used where true labels are not known."""
-    known = RULES.get(rule.partition("@")[0])
+    known = RULES.get(rule)
     return [] if known is None else ["label-free" if known.label_free else "needs true labels"]
 
 

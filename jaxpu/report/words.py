@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.collapse import Thresholds
 from jaxpu.plots.frames import rule_name
 from jaxpu.selection import RULES
-from jaxpu.summary import COLLAPSED_F1
 
 GOOD_AUC = Thresholds().good_auc
 
@@ -69,8 +69,7 @@ def glossary(rules: Sequence[str]) -> dict[str, str]:
     >>> glossary(["last"])["selected by last epoch"]
     'The last epoch trained.'
     """
-    known = [rule for rule in rules if rule.partition("@")[0] in RULES]
-    meanings = {rule: RULES[rule.partition("@")[0]].meaning for rule in known}
+    meanings = {rule: RULES[rule].meaning for rule in rules if rule in RULES}
     return TERMS | {
         f"selected by {rule_name(rule)}": f"{text[:1].upper()}{text[1:]}." for rule, text in meanings.items()
     }

@@ -19,6 +19,7 @@ import polars as pl
 
 from jaxpu.config import ConfigError, PlacementConfig, digest, dump
 from jaxpu.runs.files import Damaged, NothingFinished, ResultsError, write_sealed
+from jaxpu.runs.inventory import named
 from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree
 from jaxpu.runs.placement import Placement, resolve
 from jaxpu.runs.pool import Pool
@@ -177,9 +178,10 @@ class Engine:
         self._tell(self._failures[-1])
 
     def _finish(self, store: Folder | Memory, wanted: Sequence[str]) -> Outcome:
-        runs = store.take(wanted).runs
-        if runs is None:
+        recorded = store.take(wanted).runs
+        if recorded is None:
             raise NothingFinished(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
+        runs = named(recorded, self.runs)
         provenance = store.finish(runs, self._provenance, whole=not self._failures)
         return Outcome(runs, provenance, tuple(self._failures), store.kept)
 
@@ -231,6 +233,8 @@ def _check(runs: Sequence[Run], jobs: Sequence[Job]) -> None:
         raise ConfigError(f"seeds must be below 2^32, got {largest}; lower first_seed")
     if sorted(run.run_id for job in jobs for run in job.runs) != sorted(ids):
         raise ValueError("jobs must hold every run, each once")
+    if any(list(run.columns) != list(runs[0].columns) or [*run.columns][-1] != "seed" for run in runs):
+        raise ValueError("the columns of runs must have the same names, the last one 'seed'")
     keeping = {run.run_id for job in jobs if job.keep for run in job.runs}
     for run in runs:
         for needed in run.needs:

@@ -15,8 +15,9 @@ import hashlib
 import io
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -91,15 +92,15 @@ def _place(suffix: str, raw: bytes) -> int:
     return 2 if suffix == ".json" else 0
 
 
-def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file beside ``path``, flush it to disk, and move it into place.
+def atomic_write(path: Path, write: Callable[[Path], Any]) -> None:
+    """Call ``write`` on a temporary file beside ``path``, flush it to disk, and move it into place.
 
     Raises:
         ResultsError: if that cannot be; the old file is there then as it was.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> atomic_write(folder / "a.txt", b"whole")
+    >>> atomic_write(folder / "a.txt", lambda p: p.write_text("whole"))
     >>> [p.name for p in folder.iterdir()], (folder / "a.txt").read_text()
     (['a.txt'], 'whole')
     """
@@ -107,9 +108,8 @@ def atomic_write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            with temporary.open("wb") as file:
-                file.write(content)
-                file.flush()
+            write(temporary)
+            with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             temporary.replace(path)
         finally:
@@ -120,7 +120,8 @@ def atomic_write(path: Path, content: bytes) -> None:
 
 def write_sealed(path: Path, body: bytes) -> None:
     """Write a file atomically, with its checksum."""
-    atomic_write(path, seal(path.suffix, body))
+    sealed = seal(path.suffix, body)
+    atomic_write(path, lambda p: p.write_bytes(sealed))
 
 
 def read_sealed(path: Path) -> bytes:
@@ -138,16 +139,15 @@ def read_sealed(path: Path) -> bytes:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file for people atomically, in UTF-8 and without a checksum."""
-    atomic_write(path, text.encode())
+    atomic_write(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
     """Write a table atomically: Parquet, with a checksum, or CSV, its numbers with six digits."""
-    buffer = io.BytesIO()
     if path.suffix == ".csv":
-        frame.write_csv(buffer, float_precision=6)
-        atomic_write(path, buffer.getvalue())
+        atomic_write(path, lambda p: frame.write_csv(p, float_precision=6))
     else:
+        buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd", compression_level=12)
         write_sealed(path, buffer.getvalue())
 

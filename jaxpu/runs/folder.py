@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import yaml
 
+from jaxpu.config import load_yaml
 from jaxpu.runs.files import Damaged, ResultsError, read_frame, read_sealed
 from jaxpu.runs.inventory import check_version
 from jaxpu.runs.provenance import read_provenance
@@ -42,7 +42,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         ResultsError: it is missing, damaged or changed by hand.
     """
     try:
-        raw = yaml.safe_load(read_sealed(folder / "config.yaml"))
+        raw = load_yaml(read_sealed(folder / "config.yaml"))
     except Damaged as error:
         check_version(folder)
         raise ResultsError(f"{folder}: config.yaml is damaged or changed ({error}); repeat its jaxpu run") from None

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from jaxpu.runs.files import Damaged, ResultsError, read_frame, read_sealed
-from jaxpu.runs.job import FORMAT
+from jaxpu.runs.job import FORMAT, Run
 from jaxpu.runs.provenance import read_provenance
 
 
@@ -29,9 +29,10 @@ class Inventory:
 
 
 def gathered(frames: Iterable[pl.DataFrame], wanted: Sequence[str]) -> tuple[pl.DataFrame | None, int]:
-    """The rows of wanted runs, each run from the first table that has it, in order; and how many runs are foreign.
+    """What was recorded of wanted runs, each from the first table that has it, in order; and how many are foreign.
 
-    Columns have one order whatever table came first: those of the first table up to ``seed``, the epochs, others by name.
+    Columns are ``run_id``, the epochs, and the others by name, whatever table came first. What says which run it is
+    (the columns up to ``seed``) is left out: names may have changed since.
     """
     place = {run_id: i for i, run_id in enumerate(wanted)}
     seen: set[str] = set()
@@ -43,15 +44,27 @@ def gathered(frames: Iterable[pl.DataFrame], wanted: Sequence[str]) -> tuple[pl.
         new = (ids & place.keys()) - seen
         seen |= new
         if new:
-            taken.append(frame.filter(pl.col("run_id").is_in(sorted(new))))
+            taken.append(frame.drop(_head(frame)).filter(pl.col("run_id").is_in(sorted(new))))
     if not seen:
         return None, len(foreign)
     order = pl.DataFrame({"run_id": list(wanted), "__place": range(len(wanted))})
     runs = pl.concat(taken, how="diagonal_relaxed").join(order, on="run_id", maintain_order="left")
     runs = runs.sort("__place", maintain_order=True).drop("__place")
-    head = runs.columns[: runs.columns.index("seed") + 1] if "seed" in runs.columns else ["run_id"]
-    head += [name for name in ("epochs_run", "epoch") if name in runs.columns]
-    return runs.select(*head, *sorted(set(runs.columns) - set(head))), len(foreign)
+    first = ["run_id", *(name for name in ("epochs_run", "epoch") if name in runs.columns)]
+    return runs.select(*first, *sorted(set(runs.columns) - set(first))), len(foreign)
+
+
+def _head(frame: pl.DataFrame) -> list[str]:
+    return frame.columns[1 : frame.columns.index("seed") + 1] if "seed" in frame.columns else []
+
+
+def named(recorded: pl.DataFrame, runs: Sequence[Run]) -> pl.DataFrame:
+    """What was recorded, with the columns of its runs between ``run_id`` and the rest."""
+    head = {name: [run.columns[name] for run in runs] for name in runs[0].columns}
+    columns = pl.DataFrame([pl.Series(name, values, strict=False) for name, values in head.items()])
+    columns = columns.insert_column(0, pl.Series("run_id", [run.run_id for run in runs]))
+    found = recorded.join(columns, on="run_id", maintain_order="left")
+    return found.select(*columns.columns, *(name for name in recorded.columns if name != "run_id"))
 
 
 def read_runs(path: Path) -> tuple[pl.DataFrame | None, str | None]:

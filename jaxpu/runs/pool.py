@@ -185,15 +185,12 @@ class Pool:
         for place, run in done if kept else []:
             state = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), states)
             self._store.keep(run.run_id, jax.tree.map(np.asarray, kept(self.program.static, state)))
-        frames = [_frame(run, self.job.functions.record(run, self.slots[place].history)) for place, run in done]
+        frames = [
+            pl.DataFrame({"run_id": [run.run_id] * frame.height}).hstack(frame)
+            for run, frame in ((run, self.job.functions.record(run, self.slots[place].history)) for place, run in done)
+        ]
         ids = [run.run_id for _, run in done]
         self._store.add(digest(ids), pl.concat(frames, how="diagonal_relaxed"))
         for place, _ in done:
             self._seat(place, Slot(), EMPTY)
         return ids
-
-
-def _frame(run: Run, recorded: pl.DataFrame) -> pl.DataFrame:
-    """What is recorded of one finished run, with its identity and columns in front."""
-    head = {"run_id": run.run_id, **run.columns}
-    return pl.DataFrame([pl.Series(name, [value] * recorded.height) for name, value in head.items()]).hstack(recorded)

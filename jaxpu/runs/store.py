@@ -175,6 +175,7 @@ class Folder:
             # in this order, a crash between the two leaves runs that are counted as not yet gathered
             provenance = build()
             write_provenance(self.path, provenance)
+        if recorded is None or not recorded.equals(runs):
             write_frame(self.path / "runs.parquet", runs)
         if whole:
             _clear(self._parts)

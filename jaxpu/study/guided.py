@@ -13,9 +13,8 @@ from jax import Array, lax
 from jax import numpy as jnp
 
 from jaxpu import collapse, models, valuation
-from jaxpu.config import ModelConfig, digest
-from jaxpu.config.ensemble import SELECTION
-from jaxpu.config.guided import GuidedExperiment, label
+from jaxpu.config import END, ModelConfig, digest, expand
+from jaxpu.config.guided import GuidedExperiment
 from jaxpu.data import sampling
 from jaxpu.study.ensembles import METRIC_NAMES
 from jaxpu.study.parts import FORMAT, PATH, Outcome, Part, run_parts
@@ -30,8 +29,6 @@ TOGETHER = 8
 
 POINT = ("epoch", "accuracy", "roc_auc", "log_loss", "kept")
 """What is recorded after every epoch."""
-
-_SETTINGS = ("dataset", "test", "scaling", "hidden", "epochs", "batch_size", "lr")
 
 
 def run_guided(
@@ -80,13 +77,7 @@ def _part(experiment: GuidedExperiment, train: Program, seeds: Sequence[int], si
 
 
 def _run_ids(experiment: GuidedExperiment, seeds: Sequence[int]) -> list[str]:
-    settings = digest(FORMAT, [getattr(experiment, name) for name in _SETTINGS])
-    return [digest(settings, *student, seed) for seed in seeds for student in _students(experiment)]
-
-
-def _students(experiment: GuidedExperiment) -> list[tuple[str, str]]:
-    """Method and cell of all students of a seed, in the order of the results."""
-    return [("none", "")] + [(name, label(*pair)) for pair in experiment.teaching() for name in experiment.filters]
+    return [digest(FORMAT, *cell.identity, seed) for seed in seeds for cell in expand(experiment)]
 
 
 def _train(
@@ -162,11 +153,11 @@ def _frame(
     columns["accuracy"] = ((logits > 0) == labels[:, None, None]).mean(axis=-1)
     judged = []
     for s, seed in enumerate(seeds):
-        for k, (method, cell) in enumerate(_students(experiment)):
+        for k, cell in enumerate(expand(experiment)):
             course = {name: values[s, k] for name, values in columns.items()}
-            head = {"dataset": experiment.dataset, "method": method, "cell": cell, "seed": seed}
-            judged.append(head | {"selection": SELECTION} | _end(course) | {PATH: _path(course)})
-    return pl.DataFrame(judged)
+            head = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
+            judged.append(head | {"selection": END} | _end(course) | {PATH: _path(course)})
+    return pl.DataFrame(judged, infer_schema_length=None)
 
 
 def _path(course: dict[str, np.ndarray]) -> list[dict[str, Any]]:

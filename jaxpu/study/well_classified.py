@@ -15,9 +15,10 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from jaxpu import models, objective, sweep, train
+from jaxpu import losses, models, sweep, train
 from jaxpu.config import Cell
 from jaxpu.margins import one_hot, own_margin
+from jaxpu.methods.objective import Hyper
 from jaxpu.train import ProbeInput
 
 BINS = 10
@@ -59,7 +60,7 @@ def course(cell: Cell, seeds: int) -> Course:
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def _train(key: Array, data: train.Data, static: train.Config, hyper: objective.Hyper) -> Any:
+def _train(key: Array, data: train.Data, static: train.Config, hyper: Hyper) -> Any:
     return train.train(key, data, static, hyper)
 
 
@@ -73,6 +74,13 @@ def _margins(seen: ProbeInput) -> Array:
     return _margins_of(seen.logits(seen.x_train), seen.y_train)
 
 
+def _margin_loss(seen: ProbeInput, margins: Array) -> Array:
+    """The surrogate of the one risk of the program."""
+    [branch] = seen.objective.branches
+    options = {name: seen.hyper.options[name] for name in ("log_end", "focus")}
+    return losses.surrogates.chosen(dict(branch.choices)["surrogate"], **options)(margins)
+
+
 def _bins(margins: Array) -> Array:
     return jnp.minimum((jax.nn.sigmoid(margins) * BINS).astype(int), BINS - 1)
 
@@ -80,7 +88,7 @@ def _bins(margins: Array) -> Array:
 def _shares(seen: ProbeInput, *, pulled: bool) -> Array:
     """Share of each bin in the rows, or in their pull."""
     m = _margins(seen)
-    pull = -jax.grad(lambda m: objective.margin_loss(seen.hyper, m).sum())(m)
+    pull = -jax.grad(lambda m: _margin_loss(seen, m).sum())(m)
     weight = seen.data.counts * (pull if pulled else 1.0)
     return jax.ops.segment_sum(weight, _bins(m), BINS) / weight.sum()
 
@@ -90,7 +98,7 @@ def _norms(seen: ProbeInput) -> Array:
 
     def loss(params: models.Params, x: Array, label: Array) -> Array:
         margin = _margins_of(seen.logits(x[None], params), label[None])
-        return objective.margin_loss(seen.hyper, margin).sum()
+        return _margin_loss(seen, margin).sum()
 
     def norm(row: tuple[Array, Array]) -> Array:
         return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(jax.grad(loss)(seen.variables.params, *row))))

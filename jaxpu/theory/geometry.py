@@ -5,7 +5,7 @@ is multiplied by dp/dz = p (1 - p). Everything is differentiated from the losses
 forms below are what it is tested against.
 
 =================  ===================================  =====================  ========================
-                   slope dL/dz                          fixed point             curvature there
+                   slope dL/dz                          fixed point            curvature there
 =================  ===================================  =====================  ========================
 log-MSE            -2 (log μ - log p)(1 - p)            p = μ                  2 (1 - μ)²
 point process      (p - μ)(1 - p)                       p = μ                  μ (1 - μ)²
@@ -29,7 +29,10 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu import losses, mixup
+from jaxpu import mixup
+from jaxpu.errors import unknown
+from jaxpu.methods import RISKS, resolve
+from jaxpu.methods.risks import options_of
 from jaxpu.types import ScalarLike
 
 
@@ -78,7 +81,7 @@ def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | S
     """A base risk where every row of P and of U has the same prediction p: the mean field.
 
     Args:
-        name: one of :data:`jaxpu.losses.LOSSES`; ``pn`` is the cross-entropy at a share π of positives.
+        name: one of :data:`jaxpu.methods.RISKS`; an oracle, which sees true labels, at a share π of positives.
         p: predictions in (0, 1). prior: the class prior π, broadcast with p.
 
     Raises:
@@ -89,15 +92,16 @@ def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | S
         >>> [round(float(s), 4) + 0.0 for s in shape.slope]  # (p - π)(1 - p)
         [0.0, -0.07]
     """
-    if name not in losses.LOSSES:
-        raise ValueError(f"unknown risk {name!r}; choose from {', '.join(losses.LOSSES)}")
+    if name not in RISKS:
+        raise ValueError(unknown("risk", name, RISKS))
     p, prior = jnp.broadcast_arrays(jnp.asarray(p), jnp.asarray(prior, p.dtype))
-    one_each = jnp.array([1, 0])
+    one_each, context = jnp.array([1, 0]), options_of(name).context
 
     def loss(z: Array, prior: Array) -> Array:
-        if name == "pn":
-            return prior * jax.nn.softplus(-z) + (1 - prior) * jax.nn.softplus(z)
-        return losses.LOSSES[name](jnp.stack([z, z]), one_each, prior=prior)
+        if "y" in context:  # an oracle, whose risk is a mean over the classes
+            each = [resolve(name)(z[None], one_each[1:], y=jnp.array([label])) for label in (1, 0)]
+            return prior * each[0] + (1 - prior) * each[1]
+        return resolve(name)(jnp.stack([z, z]), one_each, **{"prior": prior} if "prior" in context else {})
 
     return _shape(loss, p, prior)
 

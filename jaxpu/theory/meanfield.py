@@ -5,8 +5,8 @@ All rows share one logit z, p = σ(z), so a batch is described by π, the share 
     J(z)    = base(z; π) + E_λ[ weight · penalty(μ(p, λ), p) ],      μ held fixed as in training
     z_{t+1} = z_t - η dJ/dz
 
-The slope comes from :mod:`jaxpu.objective`, the code that training runs, so every method and every number of
-:class:`~jaxpu.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk with
+The slope comes from :mod:`jaxpu.methods.objective`, the code that training runs, so every method and every number of
+:class:`~jaxpu.methods.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk with
 the point-process penalty the fixed point is known,
 
     p* = (π + κ) / (1 + κ),     κ = a E[w λ^b (1 - λ)],   b = 1 with weight_by_lambda, else 0,
@@ -28,10 +28,9 @@ from jax import Array, lax
 from jaxtyping import Bool, Float
 from scipy import special
 
-from jaxpu import objective
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import Method
-from jaxpu.objective import Hyper
+from jaxpu.methods import PENALTIES, Method, objective
+from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.types import Scalar, ScalarLike
 
 ROWS = 64
@@ -45,13 +44,14 @@ HALVINGS = 20
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A method's numbers, and the share of labelled positives in the batches that it trains on.
+    """A method's numbers, the share of labelled positives in the batches that it trains on, and, static, its risks.
 
     The share of positives in a batch is ``labeled_share`` + (1 - ``labeled_share``) π: π is that among the unlabelled.
     """
 
     hyper: Hyper
     labeled_share: Float[Array | np.ndarray, "*grid"] | np.floating
+    objective: Objective = dataclasses.field(metadata={"static": True})
 
 
 class FixedPoints(NamedTuple):
@@ -87,23 +87,34 @@ def setting(
     labeled_share: float = 0.04,
     lr: float = 1.0,
     class_counts: Sequence[int] = (1, 1),
+    together: Objective | None = None,
 ) -> Setting:
-    """The numbers of a method on data of a kind, as one point of a grid.
+    """The numbers of a method on data of a kind, as one point of a grid; those that move along epochs at their start.
 
     Args:
         method: any of the family. prior: the class prior π that it is given. lr: size of a step.
         labeled_share: share of labelled positives among the training rows; only supervised risks and the prior of the
             batch see it. Separate batches are half labelled, whatever it is.
         class_counts: training rows of both classes, which class weights come from.
+        together: the risks and penalties of all methods of the grid; None = this one's.
 
     >>> from jaxpu.methods import METHODS
     >>> one = setting(METHODS["vpu_published"], 0.4)
     >>> float(one.hyper.anchor), float(one.labeled_share)
     (1.0, 0.5)
     """
-    hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, class_counts)
+    together = together or _together([method])
+    hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, class_counts, together)
+    hyper = hyper._replace(weight=np.float32(method.weight if method.mixup else 0.0))
     share = 0.5 if method.batching == "separate" else labeled_share
-    return Setting(hyper, np.float32(share))
+    return Setting(jax.tree.map(np.asarray, objective.at(hyper, 0, 1)), np.float32(share), together)
+
+
+def _together(methods: Sequence[Method]) -> Objective:
+    """Their risks and penalties, whether they have a mixed forward pass or not: the mean field needs none."""
+    used = {method.penalty for method in methods}
+    penalties = tuple(name for name in PENALTIES[1:] if name in used)
+    return Objective(objective.branches_of(methods), penalties, stages=max(len(method.parts) for method in methods))
 
 
 def grid(
@@ -128,7 +139,11 @@ def grid(
         raise ValueError(f"lists of lengths {sorted(lengths)}, expected one length: a point needs an entry of each")
     length = max(lengths, default=1)
     columns = [list(values) if isinstance(values, Sequence) else [values] * length for values in given]
-    points = [setting(m, prior, labeled_share=share, lr=rate) for m, prior, share, rate in zip(*columns, strict=True)]
+    together = _together(columns[0])
+    points = [
+        setting(method, prior, labeled_share=share, lr=rate, together=together)
+        for method, prior, share, rate in zip(*columns, strict=True)
+    ]
     return jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *points)
 
 
@@ -156,18 +171,18 @@ def _loss(z: Scalar, setting: Setting, lams: Array) -> Scalar:
 
     def risk(labeled: Scalar, positive: Scalar) -> Scalar:
         s, y = ((place < count).astype(jnp.float32) for count in (labeled, positive))
-        return objective.base_risk(hyper, jnp.full(ROWS, z), s, y, rows)[0]
+        return objective.base_risk(setting.objective, hyper, jnp.full(ROWS, z), s, rows, y=y.astype(jnp.int32))[0]
 
     shares = (share, share + (1 - share) * hyper.prior)
     counts, weights = zip(*(_around(ROWS * jnp.asarray(part)) for part in shares), strict=True)
     risks = jax.vmap(lambda k: jax.vmap(lambda n: risk(k, n))(counts[1]))(counts[0])
     base = weights[0] @ risks @ weights[1]
-    if not lams.size:
+    if not lams.size or not setting.objective.penalties:
         return base
     two, one_of_each, both = jnp.full(2, z), jnp.array([1.0, 0.0]), jnp.ones(2)
 
     def term(lam: Scalar) -> Scalar:
-        return objective.penalty(hyper, two, jnp.arange(2), two, lam, hyper.anchor, one_of_each, both)[0]
+        return objective.penalty(setting.objective, hyper, two, jnp.arange(2), two, lam, one_of_each, both)[0]
 
     return base + jax.vmap(term)(lams).mean()
 

@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 
 from jaxpu import mixup, models
 from jaxpu.data import plan
-from jaxpu.objective import Hyper, log_ends
-from jaxpu.selection import RULES, watched_column
+from jaxpu.methods import objective
+from jaxpu.methods.objective import Hyper
+from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
 from jaxpu.train.step import Carry, StepKeys, optimizer, train_columns, update
@@ -22,7 +23,10 @@ INIT, SHUFFLE, LAMBDA, STEPS = range(4)
 
 
 class State(NamedTuple):
-    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0."""
+    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0.
+
+    ``memory`` is what the method carries over steps, None for most.
+    """
 
     params: models.Params
     model_state: models.ModelState
@@ -31,6 +35,7 @@ class State(NamedTuple):
     best: Float[Array, " rules"]
     best_epoch: Int[Array, " rules"]
     kept: models.Variables | None
+    memory: Any = None
 
     @property
     def variables(self) -> models.Variables:
@@ -77,6 +82,7 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
     model = models.build(config.model, data.x.shape[1:], config.outputs)
     variables = models.start(model, jax.random.fold_in(key, INIT), data.x.shape[1:], hyper.initial_p)
+    memory = config.objective.memory
     watched = max(len(_watched(config)), 1)  # empty arrays can neither be mapped in chunks nor sharded
     return State(
         params=variables.params,
@@ -86,6 +92,7 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
         best=jnp.full((watched,), -jnp.inf),
         best_epoch=jnp.full((watched,), -1, jnp.int32),
         kept=variables if config.keep_best else None,
+        memory=memory.init(variables.params, data.train.shape[0]) if memory else None,
     )
 
 
@@ -107,7 +114,7 @@ def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, 
 def finished(state: State, config: Config) -> Array:
     """Whether a run is over: all epochs done, or (with ``config.stop``) every rule out of patience."""
     over = state.epoch >= config.epochs
-    if config.stop and all(watched_column(rule) for rule in config.rules):
+    if config.stop and all(rule.column for rule in config.rules):
         # epochs count from 0 and state.epoch is the next one, so the last epoch run is state.epoch - 1
         over |= ((state.epoch - 1) - state.best_epoch >= config.patience).all()
     return over
@@ -116,18 +123,18 @@ def finished(state: State, config: Config) -> Array:
 def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
-    hyper = hyper._replace(log_end=log_ends(hyper, config.epochs)[state.epoch])
-    anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
+    hyper = objective.at(hyper, state.epoch, config.epochs)
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
-    step = functools.partial(update, data=data, config=config, hyper=hyper, anchor=anchor)
+    progress = objective.progress(state.epoch, config.epochs)
+    step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
     # a step's keys stay the same when steps of mere padding follow
     by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
-    start = Carry(state.params, state.model_state, state.opt_state)
-    carry, terms = lax.scan(step, start, (rows, mask, lam, keys))
-    state = state._replace(**carry._asdict(), epoch=state.epoch + 1)
+    start = Carry(state.params, state.model_state, state.opt_state, state.memory)
+    after, terms = lax.scan(step, start, (rows, mask, lam, keys))
+    state = state._replace(**after._asdict(), epoch=state.epoch + 1)
     history = train_columns(terms, config) | evaluate(state.variables, data, config, hyper)
     return _follow_rules(state, history, config), history
 
@@ -143,17 +150,16 @@ def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
     return plan.mixed_plan(key, n, config.batch_size, data.n_train)
 
 
-def _watched(config: Config) -> list[str]:
-    return [rule for rule in config.rules if watched_column(rule)]
+def _watched(config: Config) -> list[RuleChoice]:
+    return [rule for rule in config.rules if rule.column]
 
 
 def _follow_rules(state: State, history: History, config: Config) -> State:
-    """Update the best epoch of every watched rule; :func:`jaxpu.selection.replay` is the same in NumPy."""
+    """Update the best epoch of every watched rule; :func:`jaxpu.analysis.replay` is the same in NumPy."""
     watched = _watched(config)
     if not watched:
         return state._replace(kept=state.variables if config.keep_best else None)
-    signs = [RULES[rule.partition("@")[0]].sign for rule in watched]
-    values = jnp.stack([s * history[str(watched_column(r))] for s, r in zip(signs, watched, strict=True)])
+    values = jnp.stack([rule.entry.sign * history[str(rule.column)] for rule in watched])
     # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
     watching = (state.epoch - 2) - state.best_epoch < config.patience
     better = watching & (values > state.best + config.min_delta)

@@ -12,7 +12,7 @@ import optax
 from jax import Array
 
 from jaxpu.config import TrainingConfig
-from jaxpu.objects import find
+from jaxpu.functions import label, load
 from jaxpu.types import Scalar, ScalarLike
 
 Schedule = Callable[[ScalarLike], Scalar]
@@ -77,18 +77,22 @@ def build(
     -0.0
     """
     values = {name: jnp.asarray(value) for name, value in numbers.items()}
-    schedule = None if chosen.schedule == "constant" else SCHEDULES[chosen.schedule](lr, steps, values.get("warmup", 0.0))
+    schedule = (
+        None if chosen.schedule == "constant" else SCHEDULES[chosen.schedule](lr, steps, values.get("warmup", 0.0))
+    )
     if isinstance(chosen.optimizer, str) and chosen.optimizer in _BY_NAME:
         # a plain number needs no count of steps
         rate = optax.scale_by_learning_rate(jnp.asarray(lr) if schedule is None else schedule)
         return _BY_NAME[chosen.optimizer](values, jnp.asarray(weight_decay), chosen.nesterov, rate)
     given: Any = chosen.optimizer
-    function = find("training.optimizer", given) if isinstance(given, str) else given
+    function = load(given) if isinstance(given, str) else given
     settings = {"momentum": 0.9, **_ADAM} | {name: value for name, value in values.items() if name != "warmup"}
     rule = schedule or constant(lr, steps)
     made = function(Numbers(rule, jnp.asarray(weight_decay), steps=steps, **settings))
     if not isinstance(made, optax.GradientTransformation):
-        raise ValueError(f"training.optimizer {given!r} returned {made!r}, expected an optax.GradientTransformation")
+        raise ValueError(
+            f"training.optimizer {label(given)} returned {made!r}, expected an optax.GradientTransformation"
+        )
     return made
 
 
@@ -109,7 +113,13 @@ def cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Sched
     >>> [round(float(cosine(0.5, 4)(t)), 3) for t in range(6)]
     [0.5, 0.427, 0.25, 0.073, 0.0, 0.0]
     """
-    return lambda count: jnp.asarray(lr) * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(count / jnp.maximum(steps, 1), 1)))
+
+    def at(count: ScalarLike) -> Array:
+        peak = jnp.asarray(lr)
+        done = jnp.asarray(count, peak.dtype) / jnp.maximum(steps, 1)
+        return peak * 0.5 * (1 + jnp.cos(jnp.pi * jnp.minimum(done, 1)))
+
+    return at
 
 
 def warmup_cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Schedule:
@@ -126,8 +136,10 @@ def warmup_cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -
     first = jnp.asarray(warmup) * steps
 
     def at(count: ScalarLike) -> Array:
-        falling = cosine(lr, steps - first)(jnp.maximum(count - first, 0))
-        return jnp.where(jnp.asarray(count) < first, jnp.asarray(lr) * (count + 1) / (first + 1), falling)
+        peak = jnp.asarray(lr)
+        done = jnp.asarray(count, peak.dtype)
+        falling = cosine(lr, steps - first)(jnp.maximum(done - first, 0))
+        return jnp.where(done < first, peak * (done + 1) / (first + 1), falling)
 
     return at
 
@@ -155,9 +167,7 @@ def _adamw(values: dict[str, Array], decay: Array, nesterov: bool, rate: Any) ->
 
 def _nadam(values: dict[str, Array], decay: Array, nesterov: bool, rate: Any) -> optax.GradientTransformation:
     """Adam with Nesterov's momentum (Dozat 2016), L2 inside the gradient."""
-    return optax.chain(
-        optax.add_decayed_weights(decay), optax.scale_by_adam(**_of_adam(values), nesterov=True), rate
-    )
+    return optax.chain(optax.add_decayed_weights(decay), optax.scale_by_adam(**_of_adam(values), nesterov=True), rate)
 
 
 def _sgd(values: dict[str, Array], decay: Array, nesterov: bool, rate: Any) -> optax.GradientTransformation:

@@ -1,33 +1,32 @@
 """One update of the parameters, and the means of an epoch's updates."""
 
 import functools
-from typing import NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
+from jaxtyping import Int
 
-from jaxpu import mixup, models, objective
-from jaxpu.objective import Hyper
+from jaxpu import mixup, models
+from jaxpu.methods import objective
+from jaxpu.methods.objective import Hyper
 from jaxpu.train import optimizers
 from jaxpu.train.inputs import Config, Data, History, features
 from jaxpu.types import Scalar
 
 
 def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
-    """The optimiser of a run; its schedule ends with the last step that is no mere padding."""
+    """The optimiser of a run."""
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, updates(data, config))
+
+
+def updates(data: Data, config: Config) -> Int[Array, ""]:
+    """Updates of a whole run if none is skipped; steps of mere padding are none."""
     rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
-    steps = config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
-    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, steps)
-
-
-class Carry(NamedTuple):
-    """What one update hands to the next."""
-
-    params: models.Params
-    model_state: models.ModelState
-    opt_state: optax.OptState
+    return config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
 
 
 class StepTerms(NamedTuple):
@@ -38,6 +37,15 @@ class StepTerms(NamedTuple):
     counted: Scalar
 
 
+class Carry(NamedTuple):
+    """What a step hands on to the next: parameters, state, moments, and what the method carries over steps."""
+
+    params: models.Params
+    model_state: models.ModelState
+    opt_state: optax.OptState
+    memory: Any
+
+
 def update(
     carry: Carry,
     step: "tuple[Array, Array, Array, StepKeys]",
@@ -45,20 +53,28 @@ def update(
     data: Data,
     config: Config,
     hyper: Hyper,
-    anchor: Scalar,
+    progress: Scalar,
 ) -> tuple[Carry, StepTerms]:
-    """One update. A batch without a labelled positive leaves parameters, state and moments as they are."""
-    params, model_state, opt_state = carry
+    """One update, with the numbers of the epoch. A batch that is skipped leaves everything as it is.
+
+    Skipped is a batch of mere padding, and one without a labeled positive if the method says so.
+    """
     places, mask, lam, keys = step
     x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
-    batch = _Batch(x, labeled, data.y[data.train[places]], mask.astype(jnp.float32), lam, anchor)
-    loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
-    grads, (terms, new_model_state) = jax.grad(loss, has_aux=True)(params, model_state)
-    updates, new_opt_state = optimizer(data, config, hyper).update(grads, opt_state, params)
-    moved = Carry(cast(models.Params, optax.apply_updates(params, updates)), new_model_state, new_opt_state)
+    batch = _Batch(x, labeled, data.y[data.train[places]], places, mask.astype(jnp.float32), lam, progress)
+    forward = _forward(batch, carry.model_state, config)
+    loss = functools.partial(_loss, keys, batch=batch, forward=forward, memory=carry.memory, config=config, hyper=hyper)
+    grads, (terms, logits, model_state) = jax.grad(loss, has_aux=True)(carry.params, carry.model_state)
+    change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
+    params = cast(models.Params, optax.apply_updates(carry.params, change))
+    context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
+    context |= {"rows": places, "progress": progress, "forward": forward}
+    memory = objective.updated_memory(config.objective, hyper.options, carry.memory, **context)
     usable = (labeled * mask).sum() > 0
+    usable |= (hyper.skip_without_positives == 0) & mask.any()
+    moved = Carry(params, model_state, opt_state, memory)
     kept = jax.tree.map(functools.partial(jnp.where, usable), moved, carry)
     return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
 
@@ -66,10 +82,11 @@ def update(
 class _Batch(NamedTuple):
     x: Array
     labeled: Array
-    labels: Array
+    y: Array
+    places: Array
     mask: Array
     lam: Array
-    anchor: Scalar
+    progress: Scalar
 
 
 class StepKeys(NamedTuple):
@@ -80,28 +97,37 @@ class StepKeys(NamedTuple):
     dropout_mixed: Array
 
 
+def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callable[[models.Params], Array]:
+    """From parameters to the logits of the batch, outside of training."""
+    model = models.build(config.model, batch.x.shape[1:], config.outputs)
+    return lambda params: model.logits(models.Variables(params, state), batch.x)
+
+
 def _loss(
     keys: StepKeys,
     params: models.Params,
     state: models.ModelState,
     *,
     batch: _Batch,
+    forward: Callable[[models.Params], Array],
+    memory: Any,
     config: Config,
     hyper: Hyper,
-) -> tuple[Scalar, tuple[objective.Terms, models.ModelState]]:
+) -> tuple[Scalar, tuple[objective.Terms, Array, models.ModelState]]:
     apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
     train = functools.partial(apply, params, train=True, mask=batch.mask)
     logits, state = train(state, batch.x, key=keys.dropout)
-    base, clipped = objective.base_risk(hyper, logits, batch.labeled, batch.labels, batch.mask)
-    if not config.mixup:
+    context = {"y": batch.y, "rows": batch.places, "progress": batch.progress, "memory": memory, "forward": forward}
+    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
+    if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
-        return base, (objective.Terms(base, base, none, none, clipped), state)
+        return base, (objective.Terms(base, base, none, none, clipped), logits, state)
     partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
     mixed, state = train(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
     weighted, target = objective.penalty(
-        hyper, logits, partner, mixed, batch.lam, batch.anchor, batch.labeled, batch.mask
+        config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
     )
-    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), state)
+    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), logits, state)
 
 
 def train_columns(steps: StepTerms, config: Config) -> History:
