@@ -40,8 +40,15 @@ LINEAR = {
 
 
 def tiny(**changes) -> Experiment:
-    """The tiny experiment with dotted settings changed (dots written as double underscores)."""
+    """The tiny experiment with dotted settings changed (dots written as double underscores).
+
+    What a ``grid`` sets is not set elsewhere.
+    """
     raw = {key: dict(value) if isinstance(value, dict) else value for key, value in TINY.items()}
+    grid = changes.get("grid", {})
+    for dotted in grid if isinstance(grid, dict) else {path for row in grid for path in row}:
+        group, _, name = dotted.partition(".")
+        (raw.get(group, {}) if name else raw).pop(name or group, None)
     for path, value in changes.items():
         config.put(raw, path.replace("__", "."), value)
     return config.parse(raw)

@@ -13,7 +13,7 @@ from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
 from jaxpu.methods import METHODS, PENALTIES, WITH_SURROGATE, formula
 from jaxpu.objective import RISKS
-from jaxpu.selection import RULES, watched_column
+from jaxpu.selection import RULES, RuleChoice
 from jaxpu.sweep import groups_of, prepare, runs_of
 
 SETTINGS = LINEAR | {"data__c": 0.5}
@@ -160,7 +160,7 @@ class TestDataset:
 @pytest.mark.parametrize("name", RULES)
 def test_a_rule_reads_and_reports_recorded_columns(name):
     rule, history = RULES[name], trained("vpu").history
-    column = watched_column(name)
+    column = RuleChoice(name).column
     assert column is None or column in history
     assert f"test_{rule.reported}" in history
     assert rule.sign in (1, -1)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, objective, results, summary, train
+from jaxpu import analysis, cli, collapse, objective, results, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
 
@@ -108,7 +108,7 @@ def recorded(experiment, seeds, change=lambda history: history):
     for seed in range(seeds):
         key, data, static, hyper = run_inputs(cell, seed)
         history = change({name: np.array(column) for name, column in trained(key, data, hyper).items()})
-        identity = {"run_id": str(seed), "dataset": "gaussians", "method": cell.method_name, "cell": "", "seed": seed}
+        identity = {"run_id": str(seed), "dataset": "gaussians", "method": cell.method_name, "seed": seed}
         frames.append(pl.DataFrame({**identity, "epochs_run": 12, "epoch": np.arange(1, 13)} | history))
     return pl.concat(frames)
 
@@ -159,7 +159,7 @@ def test_a_results_folder_is_analysed(tmp_path, capsys):
 def test_the_analysis_counts_what_the_summary_counts():
     experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
     runs = recorded(experiment, 2)
-    verdicts = summary.tables(runs, experiment).verdicts
+    verdicts = analysis.tables(runs, experiment).verdicts
     [method] = analysis.analyze(runs, experiment)
     for row in method.rows[1:]:
         [known] = verdicts.filter(selection=row.name).iter_rows(named=True)

@@ -18,8 +18,9 @@ from jaxpu.methods import Method, formula
 from jaxpu.metrics import multiclass
 
 RAW = {
+    "kind": "multiclass",
     "name": "ten",
-    "data": {"name": "digits", "task": "multiclass", "validation": [0.2]},
+    "data": {"name": "digits", "validation": [0.2]},
     "model": {"name": "linear"},
     "training": {"epochs": 2, "batch_size": 256, "lr": 0.05, "weight_decay": 0.01},
     "selection": {"rules": ["last", "val_accuracy", "val_f1"], "default": "last", "stop": False},
@@ -342,6 +343,7 @@ def test_convolutions_want_images_and_say_so():
             r"'pu_auc' wants positive and unlabelled rows; of many classes \['last'",
         ),
         ({"data__imbalance": 0.5}, "data.imbalance"),
+        ({"data__c": 0.5}, "data.c is of labelled positives: of many classes it has no effect"),
     ],
 )
 def test_what_many_classes_do_not_have_is_refused(changes, said):

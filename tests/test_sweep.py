@@ -17,8 +17,8 @@ from polars.testing import assert_frame_equal
 from problems import first_cell, jitted_train, run_inputs, tiny
 
 from jaxpu import config, metrics, models, results, sweep, train
+from jaxpu.analysis import replay
 from jaxpu.config import ConfigError, ModelConfig, PlacementConfig
-from jaxpu.selection import replay
 from jaxpu.sweep import groups_of, placement, prepare, resolve, runs_of
 
 RECORDED = (
@@ -365,7 +365,7 @@ def test_preparation_is_the_protocol_of_the_seed():
 @pytest.fixture(scope="module")
 def nested_and_kept(tmp_path_factory):
     """Two runs with nested validation sets whose best parameters are kept: one program for two tests."""
-    rules = ["val_f1", "val_f1@0.1", "val_f1@0.3"]
+    rules = ["val_f1", {"rule": "val_f1", "validation": 0.1}, {"rule": "val_f1", "validation": 0.3}]
     experiment = tiny(seeds=2, data__validation=[0.1, 0.3], selection__rules=rules, selection__keep_best=True)
     folder = tmp_path_factory.mktemp("kept")
     return experiment, folder, sweep.run(experiment, folder).runs

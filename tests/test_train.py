@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 
-from jaxpu import mixup, train
+from jaxpu import mixup, models, train
+from jaxpu.analysis import replay
 from jaxpu.data import plan
-from jaxpu.selection import RULES, replay, watched_column
 
 FEW_LABELS = LINEAR | {"data__c": 0.1}
 
@@ -136,8 +136,8 @@ def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_repl
     for _, static, _, free, stopped in long_runs:
         replayed = []
         for place, rule in enumerate(static.rules):
-            column = np.asarray(free.history[watched_column(rule)])
-            kept = replay(column, sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
+            column = np.asarray(free.history[rule.column])
+            kept = replay(column, sign=rule.entry.sign, patience=static.patience, min_delta=static.min_delta)
             replayed.append(kept.epochs_run)
             assert int(stopped.state.best_epoch[place]) == kept.epoch
         assert int(stopped.state.epoch) == max(replayed)
@@ -156,12 +156,12 @@ def test_rules_followed_on_the_device_are_the_rules_replayed(columns):
     state = train.State({}, {}, (), jnp.zeros((), jnp.int32), jnp.full(2, -jnp.inf), jnp.full(2, -1), None)
     finished_after = None
     for epoch, row in enumerate(values):
-        history = {watched_column(rule): jnp.asarray(v) for rule, v in zip(static.rules, row, strict=True)}
+        history = {rule.column: jnp.asarray(v) for rule, v in zip(static.rules, row, strict=True)}
         state = follow(state._replace(epoch=jnp.asarray(epoch + 1)), history)
         if finished_after is None and bool(train.finished(state, static)):
             finished_after = epoch + 1
     replays = [
-        replay(values[:, place], sign=RULES[rule].sign, patience=static.patience, min_delta=static.min_delta)
+        replay(values[:, place], sign=rule.entry.sign, patience=static.patience, min_delta=static.min_delta)
         for place, rule in enumerate(static.rules)
     ]
     assert [int(e) for e in state.best_epoch] == [r.epoch if r.defined else -1 for r in replays]

@@ -12,7 +12,7 @@ import polars as pl
 from jaxpu import collapse
 from jaxpu.analysis import claims, rates, stats
 from jaxpu.analysis.selection import select
-from jaxpu.config import AnyExperiment, Experiment
+from jaxpu.config import AnyExperiment, SelectionConfig
 
 COLLAPSED_F1 = 0.1
 """F1 below which a selected run counts as collapsed."""
@@ -83,7 +83,7 @@ def tables(runs: pl.DataFrame, experiment: AnyExperiment) -> Tables:
         selected,
         summarise(selected, identity),
         _verdicts(selected, identity, diagnoses),
-        compare_rules(selected, experiment),
+        compare_rules(selected, getattr(experiment, "selection", None)),
         claims.judge(experiment.claims, selected, experiment.rules[0]),
     )
 
@@ -157,7 +157,7 @@ def _rate(rate: rates.Rate) -> dict[str, Any]:
     return {"n": rate.n, "mean": rate.share, "ci_low": low, "ci_high": high, "count": rate.occurred, "missing": 0}
 
 
-def compare_rules(selected: pl.DataFrame, experiment: AnyExperiment) -> pl.DataFrame:
+def compare_rules(selected: pl.DataFrame, settings: SelectionConfig | None) -> pl.DataFrame:
     """How the selection rules compare over all runs, whatever the method; empty where there are none, or no labels.
 
     Returns:
@@ -166,9 +166,9 @@ def compare_rules(selected: pl.DataFrame, experiment: AnyExperiment) -> pl.DataF
         seeds, of the seeds' means: the runs of a seed are not independent), below and artefacts (runs with F1 below
         0.1, and with the verdict selection_artefact).
     """
-    if not isinstance(experiment, Experiment) or "f1" not in selected.columns:
+    if settings is None or "f1" not in selected.columns:
         return pl.DataFrame()
-    choices = {choice.name: choice for choice in experiment.selection.rules}
+    choices = {choice.name: choice for choice in settings.rules}
     rows = []
     for (name,), group in selected.group_by("selection", maintain_order=True):
         by_seed = group.group_by("seed", maintain_order=True).agg(pl.col("regret").mean()).sort("seed")

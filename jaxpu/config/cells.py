@@ -15,6 +15,7 @@ def expand(experiment: AnyExperiment) -> list[Any]:
     Raises:
         ConfigError: for a grid path that does not exist, a value that does not fit, or two equal cells.
 
+    >>> from jaxpu.config import Experiment
     >>> [cell.point for cell in expand(Experiment(grid={"training.lr": ["1e-3", 1]}))]
     [{'training.lr': 0.001}, {'training.lr': 1.0}]
     """
@@ -28,6 +29,7 @@ def expand(experiment: AnyExperiment) -> list[Any]:
 def runs_of(cells: Sequence[Any]) -> list[tuple[Any, int]]:
     """All cells with all their seeds, seed by seed, so that an interrupted experiment has whole seeds of every method.
 
+    >>> from jaxpu.config import Experiment
     >>> e = Experiment(methods=("vpu", "pudra"), seeds=2)
     >>> [(cell.method_name, seed) for cell, seed in runs_of(expand(e))]
     [('vpu', 0), ('pudra', 0), ('vpu', 1), ('pudra', 1)]

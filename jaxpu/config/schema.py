@@ -306,6 +306,12 @@ class PlacementConfig:
     checkpoint_seconds: float = Field(default=20.0, ge=0)
     part: PositiveInt | None = None
 
+    @model_validator(mode="after")
+    def _chunk_has_an_effect(self) -> "PlacementConfig":
+        if self.chunk is not None and self.kind in ("map", "vmap"):
+            raise ValueError(f"placement.chunk has no effect with kind {self.kind!r}; leave it out")
+        return self
+
 
 
 

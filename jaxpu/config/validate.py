@@ -54,7 +54,7 @@ def mistaken(raw: Any, made: Any, path: str = "") -> Iterator[str]:
 
 
 def _explain(error: Any, kind: type) -> str:
-    path = ".".join(str(p) for p in error["loc"])
+    path = ".".join(str(p)[:80] for p in error["loc"])
     message = error["msg"].removeprefix("Value error, ")
     if not path:  # settings that do not fit together: the message names them, all that came would bury it
         return message

@@ -70,6 +70,29 @@ def from_arrays(
     )
 
 
+def features_like(dataset: Dataset, x: Any) -> np.ndarray:
+    """Further rows with the features of a dataset, (m, ...), not standardised.
+
+    Args:
+        dataset: that has the features. x: an array, or a data frame that has columns of their names among others.
+
+    Raises:
+        ValueError: other features, or no numbers.
+
+    >>> features_like(from_arrays(np.eye(2), y=[0, 1]), [[1, 2]]).tolist()
+    [[1.0, 2.0]]
+    """
+    if hasattr(x, "columns") and hasattr(x, "__getitem__"):
+        columns = features.columns_of(x)
+        names = dataset.feature_names or tuple(columns)
+        values = features.stacked({name: features.taken(columns, name) for name in names}, first_row=0)
+    else:
+        values = features.of_array(x)
+    if values.shape[1:] != dataset.x.shape[1:]:
+        raise ValueError(f"expected rows of shape {dataset.x.shape[1:]} as in {dataset.name}, got {values.shape[1:]}")
+    return values
+
+
 def from_file(
     path: str | Path,
     *,

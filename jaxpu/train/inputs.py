@@ -95,7 +95,7 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
-    optimizer: Choice = Choice()
+    optimizer: Choice = dataclasses.field(default_factory=Choice)
     truth: bool = True
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 """Optimisers and learning rates: a name, or a function of the numbers to an optax transformation.
 
-Which optimiser and which schedule is static, their numbers are traced: a sweep over learning rates, momenta or decays is
-one compiled program.
+Which optimiser and which schedule is static, their numbers are traced: a sweep over learning rates, momenta or decays
+is one compiled program.
 """
 
 from collections.abc import Callable

@@ -8,16 +8,8 @@ whatever else ran before. What cannot be estimated is NaN, never a made-up numbe
 two values, or of values that are not all finite. To leave NaN values out, do so before calling.
 """
 
-from jaxpu.analysis.stats.estimates import (
-    Interval,
-    PairedDifference,
-    holm,
-    interquartile_mean,
-    mean_interval,
-    median_interval,
-    paired_difference,
-    wilson,
-)
+from jaxpu.analysis.stats.comparisons import PairedDifference, holm, paired_difference
+from jaxpu.analysis.stats.estimates import Interval, interquartile_mean, mean_interval, median_interval, wilson
 from jaxpu.analysis.stats.paired_shares import ShareDifference, paired_shares
 
 __all__ = [
