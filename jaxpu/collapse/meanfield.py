@@ -82,7 +82,7 @@ def setting(method: Method, prior: float, *, lr: float = 1.0) -> Hyper:
     0.0
     """
     hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, objective=family())
-    return jax.tree.map(np.asarray, objective.at(hyper, 0, 1))
+    return jax.tree.map(np.asarray, objective.at(hyper, 0, 2))
 
 
 def slope(z: ScalarLike, hyper: Hyper, lams: Float[Array, " k"], labeled_share: ScalarLike = 0.04) -> Scalar:
