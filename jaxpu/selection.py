@@ -1,18 +1,15 @@
-"""Which epoch of a run is kept: rules replayed on recorded trajectories, each with its patience.
+"""Which epoch of a run is kept: the table of rules, and a rule with the validation set that it reads.
 
-A rule reads one recorded column, an epoch improves on it when it beats the best so far by more than
-``min_delta``, and the rule stops once ``patience`` epochs have passed without improvement. Training itself
-(:mod:`jaxpu.train`) follows the same rule on the device; here it is replayed in NumPy.
-
-``val_f1_rescue`` is the rule of the code behind seed 000: predictions of one class are silently
-re-thresholded before F1 is computed, on validation and on test alike. It is kept to reproduce that code,
-and to show what it does; it is not a recommendation.
+Training follows the rules on the device (:mod:`jaxpu.train`); :mod:`jaxpu.analysis.selection` replays them on what
+was recorded. ``val_f1_rescue`` is the rule of the original benchmark code: predictions of one class are silently
+re-thresholded before F1 is computed, on validation and on test alike. It is kept to reproduce that code, and to show
+what it does; it is not a recommendation.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-from jaxtyping import Float
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.dataclasses import dataclass
 
 
 class Rule(NamedTuple):
@@ -33,14 +30,6 @@ class Rule(NamedTuple):
     label_free: bool
     meaning: str
     any_task: bool = False
-
-
-class Selected(NamedTuple):
-    """What a rule did on one trajectory: 0-based epoch kept, and the number of epochs it looked at."""
-
-    epoch: int
-    epochs_run: int
-    defined: bool
 
 
 _F1 = "oracle_f1_decision"
@@ -65,62 +54,53 @@ RULES: dict[str, Rule] = {
 }
 
 
-def replay(
-    values: Float[np.ndarray, " epochs"],
-    *,
-    sign: int = 1,
-    patience: int | None = None,
-    min_delta: float = 0.0,
-) -> Selected:
-    """Replay one rule on one recorded column.
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class RuleChoice:
+    """A rule as an experiment asks for it; where a plain name will do, a configuration says just that.
 
-    An epoch improves when ``sign * value > best + min_delta``; NaN never improves. The rule stops at the
-    first epoch that lies ``patience`` epochs after the best. A column without a single number selects the
-    last epoch and says ``defined=False``.
+    Attributes:
+        rule: a name of :data:`RULES`.
+        validation: the nested validation set that it reads, by its share of the training part (one of
+            ``data.validation``); None = the first of them.
 
-    Args:
-        values: the column, one value an epoch; only epochs that were run.
-        sign: +1 if larger is better, -1 if smaller is better.
-        patience: epochs without improvement after which the rule stops; None looks at all epochs.
-        min_delta: least improvement that counts.
-
-    Raises:
-        ValueError: for an empty trajectory, or a patience below 1.
-
-    >>> replay(np.array([0.87, 0.93, 0.33, 0.75, 0.90, 0.93]), patience=4)
-    Selected(epoch=1, epochs_run=6, defined=True)
-    >>> replay(np.array([3.0, 1.0, 2.0]), sign=-1)
-    Selected(epoch=1, epochs_run=3, defined=True)
+    >>> RuleChoice("val_f1"), RuleChoice("val_f1", 0.05).name
+    (RuleChoice(rule='val_f1', validation=None), 'val_f1 on 5 %')
     """
-    if len(values) == 0:
-        raise ValueError("expected a trajectory of at least one epoch, got none; was the run recorded?")
-    if patience is not None and patience < 1:
-        raise ValueError(f"expected patience >= 1 (or None), got {patience}")
-    best, best_epoch = -np.inf, -1
-    epoch = 0
-    for epoch, value in enumerate(sign * np.asarray(values, dtype=np.float64)):
-        if value > best + min_delta:
-            best, best_epoch = value, epoch
-        if patience is not None and epoch - max(best_epoch, -1) >= patience:
-            break
-    if best_epoch < 0:
-        return Selected(epoch, epoch + 1, False)
-    return Selected(best_epoch, epoch + 1, True)
 
+    rule: str
+    validation: float | None = Field(default=None, gt=0, lt=1)
 
-def watched_column(rule: str) -> str | None:
-    """The recorded column that a rule reads, with its validation set: ``val_f1@0.05`` reads ``val@0.05_...``.
+    @property
+    def name(self) -> str:
+        """What stands in the column ``selection`` of tables. It is shown and compared, never taken apart."""
+        return self.rule if self.validation is None else f"{self.rule} on {100 * self.validation:g} %"
 
-    Raises:
-        ValueError: for an unknown rule, with the choices.
+    @property
+    def column(self) -> str | None:
+        """The recorded column that the rule reads; None for the last epoch.
 
-    >>> watched_column("val_f1_rescue"), watched_column("pu_auc@0.05"), watched_column("last")
-    ('val_oracle_f1_rescue', 'val@0.05_proxy_pu_auc', None)
-    """
-    name, _, size = rule.partition("@")
-    if name not in RULES:
-        raise ValueError(f"unknown selection rule {name!r}; choose from {', '.join(RULES)}")
-    column = RULES[name].column
-    if column is None:
-        return None
-    return f"val@{size}_{column}" if size else f"val_{column}"
+        Raises:
+            ValueError: for an unknown rule, with the choices.
+
+        >>> RuleChoice("val_f1_rescue").column, RuleChoice("pu_auc", 0.05).column, RuleChoice("last").column
+        ('val_oracle_f1_rescue', 'val@0.05_proxy_pu_auc', None)
+        """
+        column = self.entry.column
+        split = "val" if self.validation is None else f"val@{self.validation:g}"
+        return None if column is None else f"{split}_{column}"
+
+    @property
+    def entry(self) -> Rule:
+        """What :data:`RULES` says of it.
+
+        Raises:
+            ValueError: for an unknown rule, with the choices.
+        """
+        if self.rule not in RULES:
+            raise ValueError(f"unknown selection rule {self.rule!r}; choose from {', '.join(RULES)}")
+        return RULES[self.rule]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_name(cls, value: Any) -> Any:
+        return {"rule": value} if isinstance(value, str) else value

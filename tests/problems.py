@@ -5,10 +5,11 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from jaxpu import config, train
-from jaxpu.config import Cell, Experiment
+from jaxpu import config, data, train
+from jaxpu.config import Cell, DataConfig, Experiment
+from jaxpu.data import Prepared
 from jaxpu.methods.objective import Hyper, Objective
-from jaxpu.sweep import inputs
+from jaxpu.train.job import inputs
 
 TINY = {
     "name": "tiny",
@@ -40,11 +41,23 @@ LINEAR = {
 
 
 def tiny(**changes) -> Experiment:
-    """The tiny experiment with dotted settings changed (dots written as double underscores)."""
+    """The tiny experiment with dotted settings changed (dots written as double underscores).
+
+    What a ``grid`` sets is not set elsewhere.
+    """
     raw = {key: dict(value) if isinstance(value, dict) else value for key, value in TINY.items()}
+    grid = changes.get("grid", {})
+    for dotted in grid if isinstance(grid, dict) else {path for row in grid for path in row}:
+        group, _, name = dotted.partition(".")
+        (raw.get(group, {}) if name else raw).pop(name or group, None)
     for path, value in changes.items():
         config.put(raw, path.replace("__", "."), value)
     return config.parse(raw)
+
+
+def prepared(settings: DataConfig, seed: int) -> Prepared:
+    """The rows of one seed of a data configuration."""
+    return data.prepare(settings, data.load(settings), seed)
 
 
 def first_cell(experiment: Experiment) -> Cell:
@@ -59,9 +72,9 @@ def run_inputs(
     Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep. ``together``
     is the objective of all methods that one program is to serve.
     """
-    key, data, static, hyper = inputs(cell, seed, together)
-    longer = {"train": _padded(data.train, TRAIN), "val_pu": _padded(data.val_pu, VAL_PU)}
-    return key, data._replace(**longer), static, hyper
+    key, arrays, static, hyper = inputs(cell, seed, together)
+    longer = {"train": _padded(arrays.train, TRAIN), "val_pu": _padded(arrays.val_pu, VAL_PU)}
+    return key, arrays._replace(**longer), static, hyper
 
 
 def _padded(rows: jax.Array, length: int) -> jax.Array:

@@ -109,7 +109,19 @@ def test_provenance_says_where_the_numbers_come_from(finished):
 def test_the_table_is_the_summary(finished):
     folder, _ = finished
     summary = pl.read_csv(folder / "summary.csv")
-    columns = ["dataset", "method", "cell", "selection", "metric", "n", "mean", "median", "sd", "ci_low", "ci_high"]
+    columns = [
+        "dataset",
+        "method",
+        "selection",
+        "metric",
+        "threshold",
+        "n",
+        "mean",
+        "median",
+        "sd",
+        "ci_low",
+        "ci_high",
+    ]
     assert summary.columns[: len(columns)] == columns
     numbers = {(r["method"], r["selection"], r["metric"]): r for r in summary.iter_rows(named=True)}
     # sections in the order of the rules, rows in the order of the methods
@@ -198,7 +210,7 @@ def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_p
         (["data.prior_scale=9"], ["data.prior_scale", "must lie in (0, 1)"]),
         (["placement.devices=99"], ["asks for 99 devices, there are 8"]),
         (["selection.default=last"], ["selection: default rule 'last' is not among the rules"]),
-        (["data.task=multiclass"], ["tiny.yaml: selection rule 'val_f1_rescue' wants positive and unlabelled rows"]),
+        (["kind=multiclass"], ["tiny.yaml: selection rule 'val_f1_rescue' wants positive and unlabelled rows"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) and "=" in value[-1] else "",
 )

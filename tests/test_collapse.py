@@ -14,6 +14,7 @@ from scipy.stats import norm
 from sklearn import metrics as sklearn_metrics
 
 from jaxpu import collapse
+from jaxpu.analysis import rates
 from jaxpu.collapse import Diagnosis, Thresholds, Verdict, diagnose, diagnose_epoch, diagnose_run
 from jaxpu.metrics import oracle_metrics
 
@@ -634,7 +635,7 @@ def runs(**counts):
 
 
 def test_a_method_is_named_by_its_most_frequent_failure():
-    judged = collapse.judge_method(runs(healthy=20, threshold_shift=1, selection_artefact=2, transient=1))
+    judged = rates.judge_method(runs(healthy=20, threshold_shift=1, selection_artefact=2, transient=1))
     assert judged.verdict == Verdict.SELECTION_ARTEFACT
     assert judged.failing[:2] == (3, 24)
     assert judged.rates[Verdict.SELECTION_ARTEFACT].interval == pytest.approx((0.0232, 0.2585), abs=5e-5)
@@ -646,7 +647,7 @@ def test_a_method_is_named_by_its_most_frequent_failure():
 
 
 def test_a_method_without_failures_is_healthy_within_its_interval():
-    judged = collapse.judge_method(runs(healthy=23, transient=1))
+    judged = rates.judge_method(runs(healthy=23, transient=1))
     assert judged.verdict == Verdict.HEALTHY
     assert judged.explanation == "healthy: 0 of 24 runs (0.0 %, 95 % CI 0.0 to 13.8 %) fail."
     assert judged.rates[Verdict.TRANSIENT].share == pytest.approx(1 / 24)
@@ -654,7 +655,7 @@ def test_a_method_without_failures_is_healthy_within_its_interval():
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_one_failure_of_any_kind_makes_a_method_fail(verdict):
-    judged = collapse.judge_method(runs(healthy=9) + runs(**{verdict: 1}))
+    judged = rates.judge_method(runs(healthy=9) + runs(**{verdict: 1}))
     fails = verdict not in (Verdict.HEALTHY, Verdict.TRANSIENT)
     assert judged.verdict == (verdict if fails else Verdict.HEALTHY)
     assert judged.failing.occurred == fails
@@ -662,21 +663,21 @@ def test_one_failure_of_any_kind_makes_a_method_fail(verdict):
 
 def test_a_method_without_runs_cannot_be_judged():
     with pytest.raises(ValueError, match="at least one diagnosis"):
-        collapse.judge_method([])
+        rates.judge_method([])
 
 
 def test_collapse_rate_counts_the_seeds_sense():
-    rate = collapse.collapse_rate([0.0218, 0.0588, 0.1, 0.87] + [0.85] * 20)
+    rate = rates.collapse_rate([0.0218, 0.0588, 0.1, 0.87] + [0.85] * 20)
     assert (rate.occurred, rate.n) == (2, 24)
     assert rate.interval == pytest.approx((0.0232, 0.2585), abs=5e-5)
-    assert collapse.collapse_rate([math.nan, 0.9]).occurred == 1
-    assert collapse.collapse_rate([0.5, 0.9], threshold=0.6).occurred == 1
-    empty = collapse.collapse_rate([])
+    assert rates.collapse_rate([math.nan, 0.9]).occurred == 1
+    assert rates.collapse_rate([0.5, 0.9], threshold=0.6).occurred == 1
+    empty = rates.collapse_rate([])
     assert empty[:2] == (0, 0)
     assert empty.interval == (0, 1)
     assert math.isnan(empty.share)
     with pytest.raises(ValueError, match=r"\(runs,\)"):
-        collapse.collapse_rate([[0.1], [0.2]])
+        rates.collapse_rate([[0.1], [0.2]])
 
 
 def test_collapse_needs_no_jax():

@@ -8,7 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 from problems import tiny
 
-from jaxpu import config, report, summary
+from jaxpu import config, report
+from jaxpu.analysis import summary
 from jaxpu.plots import NothingToShow, phase_diagram
 from jaxpu.plots.phase import grid_axes
 from jaxpu.report import failure, parts
@@ -77,12 +78,15 @@ SELECTED = pl.DataFrame(
 )
 
 
+LAST = tiny(selection={"rules": ["last"], "default": "last"}).selection
+
+
 def test_rules_are_compared_over_seeds_not_over_runs():
-    [row] = summary.compare_rules(SELECTED).iter_rows(named=True)
+    [row] = summary.compare_rules(SELECTED, LAST).iter_rows(named=True)
     assert (row["n_seeds"], row["n_runs"], row["below"], row["artefacts"]) == (2, 8, 2, 1)
     assert row["regret"] == pytest.approx(1.0 / 8)
     assert row["regret_low"] <= 0.1 <= 0.15 <= row["regret_high"], "of the two seeds' means, 0.15 and 0.1"
-    three = pl.concat([summary.compare_rules(SELECTED)] * 3)
+    three = pl.concat([summary.compare_rules(SELECTED, LAST)] * 3)
     text = rules_markdown(three)
     assert text.count("last epoch") == 3
     assert "| 0.125 [" in text
@@ -134,7 +138,7 @@ def test_claims_and_rules_stand_on_the_page():
     text = claims_markdown(claims)
     assert "a \\| b &lt;i> (me)" in text
     assert "| 0.500 [0.400, 0.600], n = 2 | ≥ 0.1 | &lt; 0.001 | **supported** |" in text
-    rules = pl.concat([summary.compare_rules(SELECTED)] * 3)
+    rules = pl.concat([summary.compare_rules(SELECTED, LAST)] * 3)
     empty = pl.DataFrame()
     page = report.html(empty, empty, empty, empty, {}, config.to_dict(experiment), rules=rules, claims=claims)
     assert "a | b &lt;i&gt; (me)" in page

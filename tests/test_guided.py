@@ -11,7 +11,7 @@ import yaml
 from polars.testing import assert_frame_equal
 
 from jaxpu import cli, collapse, config, study
-from jaxpu.config.guided import GuidedExperiment, check_guided_claims
+from jaxpu.config.guided import GuidedExperiment
 from jaxpu.study import guided
 
 SMALL = {
@@ -42,12 +42,14 @@ def finished(tmp_path_factory):
 
 def test_a_run_records_every_student_of_every_seed(finished):
     _, experiment, outcome = finished
-    identity = outcome.runs.select("method", "cell", "seed").rows()
-    students = [("none", "")] + [(name, "teacher=mixup sees=all") for name in experiment.filters]
+    identity = outcome.runs.select("method", "teacher", "sees", "seed").rows()
+    students = [("none", None, None)] + [(name, "mixup", "all") for name in experiment.filters]
+    numbers = {name for name, kind in outcome.runs.schema.items() if kind.is_numeric()} - {"seed"}
+    assert numbers <= {*GuidedExperiment.METRICS}, "so that claims can be checked before training"
     assert identity == [(*student, seed) for seed in (0, 1) for student in students]
     assert outcome.paths.height == len(students) * experiment.epochs
     last = outcome.paths.filter(pl.col("epoch") == experiment.epochs)
-    ends = outcome.runs.group_by("method", "cell", maintain_order=True).agg(pl.col("accuracy").median())
+    ends = outcome.runs.group_by("method", "teacher", "sees", maintain_order=True).agg(pl.col("accuracy").median())
     np.testing.assert_allclose(last["accuracy"], ends["accuracy"], rtol=1e-5)
     kept = {
         method: outcome.runs.filter(method=method)["kept"].to_numpy() for method in ("none", "whole", "low", "high")
@@ -122,6 +124,6 @@ def test_the_command_goes_on_after_an_interruption_and_rewrites_it(finished, tmp
 def test_claims_about_runs_that_are_not_there_are_refused():
     raw = SMALL | {"claims": [{"claim": "c", "of": {"method": "hihg"}, "metric": "kept", "at_most": 0.5}]}
     with pytest.raises(config.ConfigError, match=r"unknown method 'hihg' \(did you mean 'high'\?\)"):
-        check_guided_claims(config.validate(GuidedExperiment, raw))
+        config.check_claims(config.validate(GuidedExperiment, raw))
     with pytest.raises(config.ConfigError, match=r"filters.0: Input should be 'whole', 'low' or 'high', got 'lwo'"):
         config.validate(GuidedExperiment, SMALL | {"filters": ["lwo"]})

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from fake_sweep import METHODS, fake_runs, fake_selected, fake_sweep, fake_verdicts
 
-from jaxpu import plots, stats
+from jaxpu import plots
+from jaxpu.analysis import stats
 from jaxpu.plots import NothingToShow, frames, style
 from jaxpu.plots.differences import paired_differences
 

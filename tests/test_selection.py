@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
-from jaxpu.selection import RULES, Selected, replay, watched_column
+from jaxpu.analysis.selection import Selected, replay
+from jaxpu.selection import RULES, RuleChoice
 
 # Seed 5 of the original code: validation F1 with its rescue, test F1 as it reported it, epochs 1 to 6.
 RESCUED_VAL = np.array([0.8667, 0.9333, 0.3333, 0.7500, 0.8966, 0.9333])
@@ -72,6 +74,19 @@ def test_rules_and_their_columns():
     assert [name for name, rule in RULES.items() if rule.sign < 0] == ["nn_risk", "variational"]
     label_free = {name for name, rule in RULES.items() if rule.label_free}
     assert label_free == {"last", "pu_accuracy", "pu_auc", "nn_risk", "variational"}
-    assert watched_column("nn_risk@0.05") == "val@0.05_proxy_nn_risk"
+    assert RuleChoice("nn_risk", 0.05).column == "val@0.05_proxy_nn_risk"
     with pytest.raises(ValueError, match="choose from last"):
-        watched_column("best")
+        _ = RuleChoice("best").column
+
+
+def test_a_rule_is_written_by_name_or_with_its_validation_set_and_shown_by_one_name():
+    rules = TypeAdapter(tuple[RuleChoice, ...])
+    written = ["last", {"rule": "val_f1"}, {"rule": "val_f1", "validation": "5e-2"}]
+    choices = rules.validate_python(written)
+    assert choices == (RuleChoice("last"), RuleChoice("val_f1"), RuleChoice("val_f1", 0.05))
+    assert [choice.name for choice in choices] == ["last", "val_f1", "val_f1 on 5 %"]
+    assert rules.dump_python(choices, mode="json") == ["last", "val_f1", {"rule": "val_f1", "validation": 0.05}]
+    assert len({*choices, *rules.validate_python(rules.dump_python(choices))}) == 3
+    for share in (0, 1, float("nan"), "half"):
+        with pytest.raises(ValueError, match="validation"):
+            RuleChoice("val_f1", share)

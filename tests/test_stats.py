@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from jaxpu import stats
+from jaxpu.analysis import stats
 
 FEW = settings(max_examples=30, deadline=None, derandomize=True)
 

@@ -11,6 +11,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from jaxpu import config, data, ensemble, models, results, study, sweep
+from jaxpu.analysis.check import check
 from jaxpu.cli import main
 from jaxpu.config import ConfigError
 from jaxpu.config import ensemble as ensemble_config
@@ -19,15 +20,13 @@ from jaxpu.config.ensemble import (
     EnsembleMethod,
     FactorsConfig,
     RatingsConfig,
-    check_ensemble_claims,
-    expand_ensemble,
 )
 from jaxpu.report import cf_ensemble, parts
 from jaxpu.results import ResultsError
 from jaxpu.study import ensembles, sources, transient
 
 ROOT = Path(__file__).parents[1]
-AT_TEN = {"method": "als", "cell": "rate=0.1"}
+AT_TEN = {"method": "als", "where": {"ratings.rate": 0.1}}
 TINY = {
     "kind": "ensemble",
     "name": "tiny",
@@ -64,10 +63,9 @@ def experiment(**changes):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("cf_*.yaml")), ids=lambda p: p.stem)
 def test_committed_configurations_are_valid_and_say_what_they_claim(path):
-    raw = config.read(path)
-    if raw.get("kind") == ensemble_config.KIND:
-        check_ensemble_claims(config.validate(EnsembleExperiment, raw, str(path)))
-    assert raw["name"] == path.stem
+    experiment = config.load(path)
+    check(experiment)
+    assert experiment.name == path.stem
     assert parts.head_of(path)
     assert f"# Command: jaxpu run configs/{path.name}" in path.read_text()
 
@@ -94,24 +92,26 @@ def test_configurations_that_cannot_be_run_are_refused():
         experiment(methods=[{"trainer": "als", "lrr": 1}])
     with pytest.raises(ConfigError, match="als appears twice"):
         experiment(methods=["als", "als"])
-    with pytest.raises(ConfigError, match=r"unknown group 'training\.lr'"):
-        expand_ensemble(experiment(grid={"training.lr": [1]}))
+    with pytest.raises(ConfigError, match=r"unknown setting of a grid 'training"):
+        config.expand(experiment(grid={"training.lr": [1]}))
     with pytest.raises(ConfigError, match="unknown method 'vpu'"):
-        check_ensemble_claims(experiment(claims=[{"claim": "c", "of": {"method": "vpu"}, "at_least": 0}]))
+        config.check_claims(experiment(claims=[{"claim": "c", "of": {"method": "vpu"}, "at_least": 0}]))
 
 
 def test_a_run_is_judged_and_continued_until_it_heals(finished):
     runs = pl.read_parquet(finished / "runs.parquet")
     assert runs.height == 3 * 2 * 4
-    als = runs.filter(method="als", cell="rate=0.1")
+    numbers = {name for name, kind in runs.schema.items() if kind.is_numeric()} - {"ratings.rate", "seed"}
+    assert numbers <= {*EnsembleExperiment.METRICS}, "so that claims can be checked before training"
+    als = runs.filter(method="als", **{"ratings.rate": 0.1})
     assert (als["end_verdict"] == "inverted").sum() >= 3
     healed = als.filter(pl.col("healthy_at").is_not_null())
     assert set(healed["verdict"]) <= {"stopped_early"}
     assert (healed["ranked_at"] <= healed["healthy_at"]).all()
     assert (healed["ranked_at"] > 100).any()
-    balanced = runs.filter(cell="rate=0.5", method="als")
+    balanced = runs.filter(**{"ratings.rate": 0.5}, method="als")
     assert (balanced["roc_auc"] > 0.9).all()
-    weighted = runs.filter(cell="rate=0.1", method="weighted")
+    weighted = runs.filter(**{"ratings.rate": 0.1}, method="weighted")
     assert (weighted["w_mean"] > 0).all()
     assert (weighted["roc_auc"] > 0.9).all()
     flipped = als.filter(pl.col("flipped_at").is_not_null())
@@ -121,7 +121,7 @@ def test_a_run_is_judged_and_continued_until_it_heals(finished):
 def test_a_seed_is_the_same_whatever_runs_beside_it(finished, tmp_path):
     others = experiment(first_seed=2, methods=TINY["methods"][1::-1], grid={"ratings.rate": [0.1]})
     beside = study.run(others, tmp_path, watch=lambda line: None).runs.filter(pl.col("seed") < 4)
-    runs = pl.read_parquet(finished / "runs.parquet").filter(pl.col("seed") >= 2, cell="rate=0.1", method="als")
+    runs = pl.read_parquet(finished / "runs.parquet").filter(pl.col("seed") >= 2, **{"ratings.rate": 0.1}, method="als")
     assert_frame_equal(beside.filter(method="als"), runs, rel_tol=1e-5)
 
 
@@ -163,7 +163,7 @@ def test_claims_tables_and_page(finished):
     claims = pl.read_csv(finished / "claims.csv")
     assert claims["estimate"][0] >= 0.75
     summary = pl.read_csv(finished / "summary.csv")
-    first = ["dataset", "method", "cell", "selection", "metric", "n", "mean", "median", "sd", "ci_low", "ci_high"]
+    first = ["dataset", "method", "ratings.rate", "selection", "metric", "threshold", "n", "mean", "median", "sd"]
     assert summary.columns[: len(first)] == first
     page = (finished / "report.html").read_text()
     assert "Upside down." in page
@@ -224,8 +224,9 @@ def test_the_seeds_of_a_sweep_are_base_classifiers(tmp_path):
     rows = []
     for run in sweep.runs_of(base):
         model = models.build(run.cell.model, (2,))
-        results.write_parameters(tmp_path, run.run_id, model.init(jax.random.key(run.seed), 0.5))
-        identity = (run.run_id, "gaussians", run.cell.method_name, "", run.seed, 1, 1)
+        start = models.start(model, jax.random.key(run.seed), (2,), 0.5)
+        results.write_parameters(tmp_path, run.run_id, start._asdict())
+        identity = (run.run_id, "gaussians", run.cell.method_name, run.seed, 1, 1)
         rows.append(dict(zip(results.IDENTITY, identity, strict=True)))
     results.write_frame(tmp_path / "runs.parquet", pl.DataFrame(rows))
     results.write_provenance(tmp_path, {})
@@ -236,7 +237,7 @@ def test_the_seeds_of_a_sweep_are_base_classifiers(tmp_path):
     np.testing.assert_array_equal(y, source.y)
     assert labeled.mean() == pytest.approx(0.5, abs=0.01)
     rows = sweep.prepare(base.data, 1).rows
-    parameters = results.read_parameters(tmp_path, sweep.runs_of(base)[1].run_id)
+    parameters = results.read_parameters(tmp_path, sweep.runs_of(base)[1].run_id)["params"]
     hidden = np.maximum(
         (source.x - rows.mean) / rows.sd @ parameters["layer0"]["kernel"] + parameters["layer0"]["bias"], 0
     )

@@ -10,7 +10,8 @@ from polars.testing import assert_frame_equal
 from problems import tiny
 from scipy import stats as scipy_stats
 
-from jaxpu import summary
+from jaxpu.analysis import summary
+from jaxpu.config import parse
 
 NAN = float("nan")
 ROWS, POSITIVES = 921, 363
@@ -64,7 +65,6 @@ def recorded(method, seed, *, test_f1, val_f1, predicted=None, test_rescue=None,
             "run_id": f"{method} {seed}",
             "dataset": "gaussians",
             "method": method,
-            "cell": "",
             "seed": seed,
             "epochs_run": 6,
             "epoch": np.arange(1, 7),
@@ -81,7 +81,7 @@ def recorded(method, seed, *, test_f1, val_f1, predicted=None, test_rescue=None,
             "test_oracle_precision": hits / np.maximum(predicted, 1),
             "test_oracle_recall": hits / POSITIVES,
             "test_oracle_auc": auc,
-            "test_oracle_ap": 0.9,
+            "test_oracle_average_precision": 0.9,
             "test_oracle_ece": NAN,
             "test_oracle_brier": 0.1,
             "test_oracle_log_loss": 0.1 * np.arange(1, 7) + seed,
@@ -187,7 +187,7 @@ def bootstrap(values, statistic, method):
 def test_the_summary_is_that_of_numpy_and_scipy(tables, method):
     f1 = [BY_VAL_F1[method, seed][2] for seed in range(4, 8)]
     got = row(tables.summary, method=method, selection="val_f1", metric="f1")
-    assert (got["dataset"], got["cell"], got["n"]) == ("gaussians", "", 4)
+    assert (got["dataset"], got["n"], got["threshold"], got["missing"]) == ("gaussians", 4, None, 0)
     assert got["mean"] == pytest.approx(np.mean(f1))
     assert got["median"] == pytest.approx(np.median(f1))
     assert got["sd"] == pytest.approx(np.std(f1, ddof=1))
@@ -204,8 +204,8 @@ def test_the_share_of_collapsed_runs_has_a_wilson_interval(tables):
         ("vpudra_softlabel", "val_f1", 0),
         ("vpudra_softlabel", "val_f1_rescue", 1),
     ):
-        got = row(tables.summary, method=method, selection=rule, metric="f1_below_0.1")
-        assert (got["n"], got["count"], got["mean"]) == (4, count, count / 4)
+        got = row(tables.summary, method=method, selection=rule, metric="f1_below")
+        assert (got["n"], got["count"], got["mean"], got["threshold"]) == (4, count, count / 4, 0.1)
         assert (got["ci_low"], got["ci_high"]) == pytest.approx(wilson(count, 4), abs=1e-12)
 
 
@@ -221,32 +221,111 @@ def test_one_seed_has_a_mean_and_no_interval():
     assert (got["n"], got["mean"], got["median"]) == (1, pytest.approx(0.84), pytest.approx(0.84))
     for name in ("sd", "ci_low", "ci_high", "median_ci_low", "median_ci_high"):
         assert np.isnan(got[name]), name
-    share = row(tables.summary, selection="val_f1", metric="f1_below_0.1")
+    share = row(tables.summary, selection="val_f1", metric="f1_below")
     assert share["n"] == 1
     assert (share["ci_low"], share["ci_high"]) == pytest.approx(wilson(0, 1), abs=1e-12)
 
 
 def test_every_run_and_rule_has_its_row_whatever_the_order_of_runs(tables):
     assert tables.selected.height == 8 * 3
-    here = [name for column, name in summary.SUMMARISED.items() if column in tables.selected.columns]
+    here = [name for column, name in summary.NAMES.items() if column in tables.selected.columns]
     assert {"f1", "accuracy", "auc", "regret"} <= {*here}
     assert "predicted_most" not in here, "that is of many classes"
-    assert tables.summary.height == 2 * 3 * (len(here) + 1)
+    others = ["score_mean", "score_sd"]
+    assert tables.summary["metric"].unique(maintain_order=True).to_list() == [*here, *others, "f1_below"]
+    assert tables.summary.height == 2 * 3 * (len(here) + len(others) + 1)
     assert tables.verdicts.height == 2 * 3
     backwards = summary.tables(hand_made(list(RUNS)[::-1]), experiment())
     keys = ["method", "seed", "selection"]
     assert_frame_equal(backwards.selected.sort(keys), tables.selected.sort(keys))
 
 
-def test_grid_points_are_summarised_apart():
-    cells = experiment(methods=["pudra"], grid={"training.lr": [1e-2, 1e-3]})
+def test_grid_points_are_typed_columns_from_the_run_to_every_table():
+    grid = {"training.lr": [1e-2, 1e-3], "training.initial_p": ["prior"]}
+    where = {"training.lr": "1e-3"}
+    claims = [{"claim": "c", "of": {"where": where}, "minus": {"where": {"training.lr": 0.01}}, "at_least": 0}]
+    cells = experiment(methods=["pudra"], grid=grid, seeds=1, claims=claims)
     runs = pl.concat(
         [
             recorded("pudra", seed, **RUNS["pudra", seed]).with_columns(
-                cell=pl.lit(cell), run_id=pl.lit(f"{cell} {seed}")
+                pl.lit(4).alias("seed"),
+                pl.lit(lr).alias("training.lr"),
+                pl.lit("prior").alias("training.initial_p"),
+                run_id=pl.lit(f"{lr} {seed}"),
             )
-            for seed, cell in ((4, "lr=0.01"), (5, "lr=0.001"))
+            for seed, lr in ((4, 0.01), (5, 0.001))
         ]
     )
-    means = summary.tables(runs, cells).summary.filter(selection="val_f1", metric="f1").select("cell", "mean", "n")
-    assert means.rows() == [("lr=0.01", pytest.approx(0.84), 1), ("lr=0.001", pytest.approx(0.80), 1)]
+    found = summary.tables(runs, cells)
+    identity = ["dataset", "method", "training.lr", "training.initial_p"]
+    assert found.selected.columns[:5] == [*identity, "seed"]
+    assert found.summary.columns[:8] == [*identity, "selection", "metric", "threshold", "n"]
+    assert found.verdicts.columns[:5] == [*identity, "selection"]
+    means = found.summary.filter(selection="val_f1", metric="f1").select("training.lr", "mean", "n")
+    assert means.rows() == [(0.01, pytest.approx(0.84), 1), (0.001, pytest.approx(0.80), 1)]
+    [row] = found.claims.iter_rows(named=True)
+    assert row["estimate"] == pytest.approx(0.80 - 0.84)
+
+
+def test_rules_are_compared_over_seeds_not_over_runs():
+    selected = pl.DataFrame(
+        {
+            "seed": [0] * 4 + [1] * 4,
+            "selection": "last",
+            "f1": [0.05, 0.8, 0.9, 0.9, 0.6, 0.7, 0.9, NAN],
+            "regret": [0.5, 0.1, 0.0, 0.0, 0.3, 0.1, 0.0, 0.0],
+            "verdict": ["selection_artefact"] + ["healthy"] * 7,
+        }
+    )
+    settings = tiny(selection={"rules": ["last"], "default": "last"}).selection
+    [row] = summary.compare_rules(selected, settings).iter_rows(named=True)
+    assert (row["n_seeds"], row["n_runs"], row["below"], row["artefacts"]) == (2, 8, 2, 1)
+    assert row["regret"] == pytest.approx(1.0 / 8)
+    assert row["regret_low"] <= 0.1 <= 0.15 <= row["regret_high"], "of the two seeds' means, 0.15 and 0.1"
+
+
+def test_rules_are_compared_by_name_with_their_validation_set():
+    shares = {"data__validation": [0.2, 0.1]}
+    nested = {"rule": "val_f1", "validation": 0.1}
+    asked = experiment(**shares, selection={"rules": ["val_f1", nested], "default": nested, "patience": 4})
+    runs = hand_made().with_columns(pl.col("val_oracle_f1_decision").alias("val@0.1_oracle_f1_decision"))
+    found = summary.tables(runs, asked)
+    assert found.rules["selection"].to_list() == ["val_f1", "val_f1 on 10 %"]
+    assert found.rules.select("rule", "validation").rows() == [("val_f1", None), ("val_f1", 0.1)]
+    assert found.rules["regret"][0] == found.rules["regret"][1], "both read the same numbers here"
+
+
+def test_without_labels_what_needs_them_is_left_out():
+    label_free = hand_made().select(pl.exclude("^(test|val)_oracle_.*$")).with_columns(val_proxy_pu_auc=pl.lit(0.5))
+    asked = experiment(selection={"rules": ["val_f1", "pu_auc", "last"], "default": "pu_auc", "patience": 4})
+    found = summary.tables(label_free, asked)
+    assert found.selected["selection"].unique(maintain_order=True).to_list() == ["pu_auc", "last"]
+    assert not {"f1", "regret", "verdict", "explanation"} & {*found.selected.columns}
+    assert (found.verdicts.height, found.rules.height) == (0, 0)
+    metrics = found.summary["metric"].unique(maintain_order=True).to_list()
+    assert metrics == ["predicted_positive", "epoch", "epochs_run", "score_mean", "score_sd"]
+
+
+def test_kinds_without_rules_are_judged_as_recorded_and_share_the_tables():
+    asked = parse({"kind": "guided", "teachers": ["plain"], "sees": ["all"], "filters": ["low"], "seeds": 3})
+    rows = [
+        {"run_id": f"{method} {seed}", "dataset": "digits", "method": method, "teacher": teacher, "sees": sees}
+        | {"seed": seed, "epoch": epoch, "roc_auc": auc - 0.1 * (epoch == 1), "f1": 0.9, "kept": None}
+        | {"verdict": "inverted" if auc < 0.2 else "healthy", "path": [1.0]}
+        for method, teacher, sees in (("none", None, None), ("low", "plain", "all"))
+        for seed, auc in enumerate((0.95, 0.9, 0.1) if method == "low" else (0.95, 0.9, 0.92))
+        for epoch in (1, 2)
+    ]
+    found = summary.tables(pl.DataFrame(rows), asked)
+    assert found.selected.columns[:6] == ["dataset", "method", "teacher", "sees", "seed", "selection"]
+    assert "path" not in found.selected.columns
+    assert found.selected["roc_auc"].to_list() == [0.95, 0.9, 0.92, 0.95, 0.9, 0.1], "the last epoch of every run"
+    share = row(found.summary, method="low", metric="inverted")
+    assert (share["n"], share["count"], share["mean"], share["teacher"]) == (3, 1, pytest.approx(1 / 3), "plain")
+    assert (share["ci_low"], share["ci_high"]) == pytest.approx(wilson(1, 3))
+    assert "kept" not in found.summary["metric"], "nothing was recorded there"
+    mean = row(found.summary, method="none", metric="roc_auc")
+    assert (mean["teacher"], mean["n"], mean["mean"]) == (None, 3, pytest.approx(0.95 / 3 + 0.9 / 3 + 0.92 / 3))
+    judged = row(found.verdicts, method="low")
+    assert (judged["verdict"], judged["failing"], judged["n"], judged["selection"]) == ("inverted", 1, 3, "end")
+    assert (found.rules.height, found.claims.height) == (0, 0)

@@ -113,20 +113,21 @@ def _do(command: Any) -> int:
 
 def _run(command: Run) -> int:
     from jaxpu import config
-    from jaxpu.cli.study import KINDS, parse_study, run_study
+    from jaxpu.analysis.check import check
+    from jaxpu.cli.study import KINDS, run_study
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw, where = config.read(command.config, overrides), str(command.config)
-    is_study = raw.get("kind") in KINDS
-    experiment = parse_study(raw, where) if is_study else config.parse(raw, where)
+    experiment = config.load(command.config, overrides)
     folder = command.out or Path("results") / experiment.name
     try:
-        if is_study:
+        if experiment.kind in KINDS:
             _prepare_backend(None)
+            check(experiment)
             return run_study(experiment, folder, fresh=command.fresh, quiet=command.quiet)
-        config.check_claims(experiment)
+        _prepare_backend(experiment.placement.devices)
+        check(experiment)
         return _sweep(experiment, folder, command)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
@@ -183,23 +184,10 @@ def _prepare_backend(devices: int | None) -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
+    from jaxpu import report
 
-    from jaxpu import config, report, results, summary
-
-    tables = summary.tables(runs, experiment)
-    for name, frame in tables._asdict().items():
-        if not frame.is_empty():
-            results.write_frame(folder / f"{name}.csv", frame)
-    resolved = config.to_dict(experiment)
-    frames = (tables.selected, tables.summary, tables.verdicts)
-    report.write(folder, runs, *frames, provenance, resolved, rules=tables.rules, claims=tables.claims)
-    console = Console() if sys.stdout.isatty() else Console(width=100)  # a log has no width: the table's own
-    console.print(report.table_rich(tables.summary, tables.verdicts, resolved))
-    for row in tables.claims.iter_rows(named=True):
-        console.print(f"[bold]{row['verdict']}[/]: {escape(row['claim'])}", highlight=False)
+    report.console().print(report.publish(folder, experiment, recorded, provenance))
     print(f"page: {folder / 'report.html'}")
 
 

@@ -9,48 +9,27 @@ KINDS = ("ensemble", "guided")
 
 
 class _Kind(NamedTuple):
-    """One kind of experiment: its configuration, the check of its claims, what runs it, what writes it down."""
+    """One kind of experiment: what runs it, what writes it down."""
 
-    schema: Any
-    check: Callable[[Any], None]
     run: Callable[..., Any]
     report: Any
 
 
 def _kind(name: str) -> _Kind:
     from jaxpu import study
-    from jaxpu.config.ensemble import EnsembleExperiment, check_ensemble_claims
-    from jaxpu.config.guided import GuidedExperiment, check_guided_claims
     from jaxpu.report import ensemble, guided
 
     if name == "ensemble":
-        return _Kind(EnsembleExperiment, check_ensemble_claims, study.run, ensemble)
-    return _Kind(GuidedExperiment, check_guided_claims, study.run_guided, guided)
-
-
-def parse_study(raw: dict[str, Any], where: str) -> Any:
-    """The experiment of one of the :data:`KINDS` that a configuration asks for, with its claims checked.
-
-    Args:
-        raw: the configuration. where: its file, for messages.
-
-    Raises:
-        ConfigError: naming what is wrong, and the choices.
-    """
-    from jaxpu import config
-
-    kind = _kind(raw["kind"])
-    experiment = config.validate(kind.schema, raw, where)
-    kind.check(experiment)
-    return experiment
+        return _Kind(study.run, ensemble)
+    return _Kind(study.run_guided, guided)
 
 
 def run_study(experiment: Any, folder: Path, *, fresh: bool, quiet: bool) -> int:
     """Run an experiment, or what is left of it, and write its tables and page.
 
     Args:
-        experiment: from :func:`parse_study`. folder: the results folder. fresh: run it again even if the folder holds
-            it, finished or in part. quiet: print no progress.
+        experiment: of one of the :data:`KINDS`. folder: the results folder. fresh: run it again even if the folder
+            holds it, finished or in part. quiet: print no progress.
 
     Returns:
         The exit status.
@@ -70,12 +49,17 @@ def report_study(folder: Path, raw: dict[str, Any]) -> int:
     from rich.console import Console
     from rich.markup import escape
 
-    from jaxpu import config, study
+    from jaxpu import analysis, config, study
 
     kind = _kind(raw["kind"])
-    experiment = config.validate(kind.schema, raw, str(folder / "config.yaml"))
+    experiment = config.parse(raw, str(folder / "config.yaml"))
     outcome = study.read(folder)
-    tables = study.tables(outcome.runs, experiment.claims)
+    tables = analysis.tables(outcome.runs, experiment)
+    from jaxpu.cli import _with_cells
+
+    runs, paths = (_with_cells(frame, experiment) for frame in outcome[:2])
+    outcome = outcome._replace(runs=runs, paths=paths)
+    tables = tables._replace(**{n: _with_cells(getattr(tables, n), experiment) for n in ("summary", "verdicts")})
     page = kind.report.write(folder, outcome, tables, experiment)
     console = Console() if sys.stdout.isatty() else Console(width=100)
     console.print(kind.report.rich_table(tables))

@@ -1,16 +1,19 @@
 """What an experiment is: frozen, validated dataclasses, read from YAML and written back resolved.
 
-No jax is imported here, so that the command line answers at once. Unknown keys, misspelt names and wrong
-types are errors that name the path, what was expected and the choices.
+No jax is imported here, so that the command line answers at once. Unknown keys, misspelt names, wrong types and
+settings without effect are errors that name the path, what was expected and the choices.
 """
 
-from jaxpu.config.cells import Cell, check_claims, check_names, expand
+from jaxpu.config.base import END, AnyExperiment
+from jaxpu.config.cells import check_claims, expand, matching, runs_of
 from jaxpu.config.claim import STRICT, Claim, Which
-from jaxpu.config.errors import ConfigError, unknown
-from jaxpu.config.read import digest, dump, load, parse, put, read, to_dict, validate
+from jaxpu.config.errors import ConfigError, shown, unknown
+from jaxpu.config.experiment import Cell, Experiment
+from jaxpu.config.grid import as_text, grid_types, point_label, points, same
+from jaxpu.config.identity import digest
+from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, parse, read, to_dict
 from jaxpu.config.schema import (
     DataConfig,
-    Experiment,
     ModelConfig,
     PlacementConfig,
     PositiveInt,
@@ -18,10 +21,15 @@ from jaxpu.config.schema import (
     Share,
     TrainingConfig,
 )
-from jaxpu.config.strict_yaml import load_yaml
+from jaxpu.config.strict_yaml import dump_yaml, load_yaml
+from jaxpu.config.validate import put, validate, value_at
+from jaxpu.selection import RuleChoice
 
 __all__ = [
+    "END",
+    "KINDS",
     "STRICT",
+    "AnyExperiment",
     "Cell",
     "Claim",
     "ConfigError",
@@ -30,21 +38,33 @@ __all__ = [
     "ModelConfig",
     "PlacementConfig",
     "PositiveInt",
+    "RuleChoice",
     "SelectionConfig",
     "Share",
     "TrainingConfig",
     "Which",
+    "as_text",
     "check_claims",
-    "check_names",
     "digest",
     "dump",
+    "dump_yaml",
     "expand",
+    "find_config",
+    "grid_types",
+    "list_configs",
     "load",
     "load_yaml",
+    "matching",
     "parse",
+    "point_label",
+    "points",
     "put",
     "read",
+    "runs_of",
+    "same",
+    "shown",
     "to_dict",
     "unknown",
     "validate",
+    "value_at",
 ]

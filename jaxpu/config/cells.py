@@ -1,82 +1,105 @@
-"""From an experiment to its cells, one method at one grid point each, and whether its claims speak of them."""
+"""From an experiment of any kind to its cells and runs, and whether its claims speak of them."""
 
-import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from pydantic.dataclasses import dataclass
-
-from jaxpu.config.claim import STRICT, Claim
-from jaxpu.config.errors import ConfigError, unknown
-from jaxpu.config.read import parse, put, to_dict
-from jaxpu.config.schema import DataConfig, Experiment, ModelConfig, SelectionConfig, TrainingConfig
-from jaxpu.methods import Method, named_method
+from jaxpu.config.base import MOST_RUNS, AnyExperiment
+from jaxpu.config.claim import Claim, Which
+from jaxpu.config.errors import ConfigError, shown, unknown
+from jaxpu.config.grid import finish, same
 
 
-@dataclass(frozen=True, config=STRICT)
-class Cell:
-    """One method at one grid point: all that its runs share but the seed."""
-
-    method_name: str
-    method: Method
-    label: str
-    data: DataConfig
-    model: ModelConfig
-    training: TrainingConfig
-    selection: SelectionConfig
-
-
-def expand(experiment: Experiment) -> list[Cell]:
-    """All cells of an experiment: methods times grid points, in the order written.
+def expand(experiment: AnyExperiment) -> list[Any]:
+    """All cells of an experiment of any kind, methods times grid points, in the order written.
 
     Raises:
-        ConfigError: for a grid path that does not exist or a value that does not fit.
+        ConfigError: for a grid path that does not exist, a value that does not fit, or two equal cells.
 
-    >>> [c.label for c in expand(parse({"grid": {"training.lr": [1e-3, 1e-4]}}))]
-    ['lr=0.001', 'lr=0.0001']
+    >>> from jaxpu.config import Experiment
+    >>> [cell.point for cell in expand(Experiment(grid={"training.lr": ["1e-3", 1]}))]
+    [{'training.lr': 0.001}, {'training.lr': 1.0}]
     """
-    axes = [[(path, value) for value in values] for path, values in experiment.grid.items()]
-    return [_cell(experiment, entry, point) for entry in experiment.methods for point in itertools.product(*axes)]
+    cells = experiment.cells()
+    runs = sum(cell.seeds for cell in cells)
+    if runs > MOST_RUNS:
+        raise ConfigError(f"{runs:.2g} runs are asked for, expected at most {MOST_RUNS:,}: fewer seeds or values")
+    return finish(cells, experiment.grid_columns)
 
 
-def check_claims(experiment: Experiment) -> None:
-    """Whether every claim speaks of runs that this experiment has; before it trains for an hour.
+def runs_of(cells: Sequence[Any]) -> list[tuple[Any, int]]:
+    """All cells with all their seeds, seed by seed, so that an interrupted experiment has whole seeds of every method.
+
+    >>> from jaxpu.config import Experiment
+    >>> e = Experiment(methods=("vpu", "pudra"), seeds=2)
+    >>> [(cell.method_name, seed) for cell, seed in runs_of(expand(e))]
+    [('vpu', 0), ('pudra', 0), ('vpu', 1), ('pudra', 1)]
+    """
+    numbers = [range(cell.first_seed, cell.first_seed + cell.seeds) for cell in cells]
+    seeds = sorted(set().union(*numbers))
+    return [(cell, seed) for seed in seeds for cell, mine in zip(cells, numbers, strict=True) if seed in mine]
+
+
+def check_claims(
+    experiment: AnyExperiment, metrics: Collection[str] | None = None, verdicts: Collection[str] | None = None
+) -> None:
+    """Whether every claim speaks of runs and metrics that this experiment has; before it trains for an hour.
+
+    Args:
+        experiment: of any kind. metrics, verdicts: the names that there are; None = not looked at.
 
     Raises:
         ConfigError: naming the claim, what it asks for, and the choices.
     """
     cells = expand(experiment)
-    has = {
-        "method": {c.method_name for c in cells},
-        "dataset": {c.data.name for c in cells},
-        "selection": set(experiment.selection.rules),
-        "cell": {piece for c in cells for piece in c.label.split()},
-    }
-    check_names(experiment.claims, has)
+    for claim in experiment.claims:
+        try:
+            _check_names(claim, metrics, verdicts)
+            seeds = [_seeds(matching(cells, which, experiment.rules)) for which in claim.sides]
+        except ValueError as error:
+            raise ConfigError(f"claim {shown(claim.claim)}: {error}") from None
+        if seeds[0] != seeds[-1]:
+            raise ConfigError(f"claim {shown(claim.claim)}: both sides need the same seeds to be paired")
 
 
-def check_names(claims: Sequence[Claim], has: Mapping[str, Collection[str]]) -> None:
-    """Whether what claims name is there: ``method``, ``dataset``, ``selection`` and the pieces of a ``cell``.
+def _check_names(claim: Claim, metrics: Collection[str] | None, verdicts: Collection[str] | None) -> None:
+    for verdict in claim.verdicts:
+        if verdicts is not None and verdict not in verdicts:
+            raise ValueError(unknown("verdict", verdict, verdicts))
+    if metrics is not None and not claim.verdicts and claim.metric not in metrics:
+        raise ValueError(unknown("metric", claim.metric, metrics))
+
+
+def matching(cells: Sequence[Any], which: Which, rules: Sequence[str]) -> list[Any]:
+    """The cells that one side of a claim speaks of, at least one.
 
     Raises:
-        ConfigError: naming the claim, what it asks for, and the choices.
+        ValueError: there is none, naming the choices.
     """
-    for claim in claims:
-        for which in (claim.of, claim.minus) if claim.minus else (claim.of,):
-            wanted = {"method": which.method, "dataset": which.dataset, "selection": which.selection}
-            asked = [(kind, name) for kind, name in wanted.items() if name is not None]
-            for kind, name in [*asked, *(("cell", piece) for piece in which.cell.split())]:
-                if name not in has[kind]:
-                    raise ConfigError(f"claim {claim.claim!r}: {unknown(kind, name, sorted(has[kind]))}")
+    for kind, name, choices in (
+        ("method", which.method, [cell.method_name for cell in cells]),
+        ("dataset", which.dataset, [cell.dataset for cell in cells]),
+        ("selection rule", which.selection and which.selection.name, rules),
+    ):
+        if name is not None and name not in choices:
+            raise ValueError(unknown(kind, name, list(dict.fromkeys(choices))))
+    columns = list(cells[0].point)
+    for column, wanted in which.where.items():
+        if column not in columns:
+            raise ValueError(unknown("grid column", column, columns) if columns else f"no grid, so no {shown(column)}")
+        values = list(dict.fromkeys(cell.point[column] for cell in cells))
+        if not any(same(value, wanted) for value in values):
+            raise ValueError(f"no cell has {column} {shown(wanted)}; there are {shown(values)}")
+    found = [
+        cell
+        for cell in cells
+        if which.method in (None, cell.method_name)
+        and which.dataset in (None, cell.dataset)
+        and all(same(cell.point[column], wanted) for column, wanted in which.where.items())
+    ]
+    if not found:
+        raise ValueError(f"no cell is all of {shown(which)}")
+    return found
 
 
-def _cell(experiment: Experiment, entry: str | dict[str, Any], point: tuple[tuple[str, Any], ...]) -> Cell:
-    raw = {**to_dict(experiment), "grid": {}}
-    method = {"preset": entry} if isinstance(entry, str) else dict(entry)
-    for path, value in point:
-        put({"method": method} if path.startswith("method.") else raw, path, value)
-    raw["methods"] = [method]
-    resolved = parse(raw, where=f"grid point {dict(point)}")
-    name, values = named_method(method)
-    label = " ".join(f"{path.rpartition('.')[2]}={value}" for path, value in point)
-    return Cell(name, values, label, resolved.data, resolved.model, resolved.training, resolved.selection)
+def _seeds(cells: Sequence[Any]) -> set[int]:
+    return set().union(*(range(cell.first_seed, cell.first_seed + cell.seeds) for cell in cells))

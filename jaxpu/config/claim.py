@@ -1,9 +1,13 @@
 """What an experiment is to decide."""
 
-from pydantic import ConfigDict, model_validator
+from typing import Any
+
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-STRICT = ConfigDict(extra="forbid")
+from jaxpu.selection import RuleChoice
+
+STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -12,21 +16,21 @@ class Which:
 
     Attributes:
         method, dataset: their names. selection: the rule that selects; None = the experiment's default.
-        cell: pieces of the grid point's label, for example ``c=0.1 anchor=0``.
+        where: values of grid columns, for example ``{training.lr: 1e-3}``; null = the runs without such a setting.
     """
 
     method: str | None = None
     dataset: str | None = None
-    cell: str = ""
-    selection: str | None = None
+    where: dict[str, Any] = Field(default_factory=dict)
+    selection: RuleChoice | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
 class Claim:
-    """A statement that the runs of an experiment support, refute, or cannot decide; see :mod:`jaxpu.claims`.
+    """A statement that the runs of an experiment support, refute, or cannot decide; see :mod:`jaxpu.analysis.claims`.
 
     Attributes:
-        claim: the statement, in words. source: who says so.
+        claim: the statement, in words. source: who says so. item: what it settles in a list of statements, if any.
         of: the runs. minus: the runs that they are compared with, seed by seed.
         metric: a column of ``selected.csv``, for example ``f1``, ``regret``, ``test_oracle_auc``.
         below: with it, a run counts as 1 if its metric is below this, else 0.
@@ -38,6 +42,7 @@ class Claim:
     claim: str
     of: Which
     source: str = ""
+    item: str = ""
     minus: Which | None = None
     metric: str = "f1"
     below: float | None = None
@@ -50,12 +55,19 @@ class Claim:
         """Whether a run counts as 0 or 1."""
         return bool(self.verdicts) or self.below is not None
 
+    @property
+    def sides(self) -> tuple[Which, ...]:
+        """What it speaks of: ``of``, and ``minus`` where there is one."""
+        return (self.of,) if self.minus is None else (self.of, self.minus)
+
     @model_validator(mode="after")
     def _can_be_tested(self) -> "Claim":
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("a claim needs at_least or at_most, one of them: the bound that it amounts to")
         if self.verdicts and self.below is not None:
             raise ValueError("a claim counts runs by verdicts or by a metric below a number, not by both")
+        if self.verdicts and self.metric != "f1":
+            raise ValueError(f"metric {self.metric!r} has no effect in a claim that counts verdicts; leave it out")
         bound = self.at_least if self.at_least is not None else self.at_most
         if self.is_event and self.minus is None and bound is not None and not 0 < bound < 1:
             raise ValueError(f"a share of runs is compared with a bound strictly between 0 and 1, got {bound}")

@@ -1,19 +1,29 @@
 """What an experiment on ensembles is: a configuration with ``kind: ensemble``. No jax is imported here."""
 
 import dataclasses
-import itertools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config import STRICT, Claim, ConfigError, PositiveInt, Share, check_names, put, to_dict, unknown, validate
+from jaxpu.config.base import AnyExperiment
+from jaxpu.config.claim import STRICT
+from jaxpu.config.experiment import Experiment
+from jaxpu.config.grid import COUNTS, points
+from jaxpu.config.schema import PositiveInt, Share, as_dict
+from jaxpu.config.validate import put, validate, value_at
 
-KIND = "ensemble"
 BASELINE_TRAINERS = ("mean", "weighted_mean", "stacking", "isotonic_mean")
-SELECTION = "end"
-"""What stands in the column ``selection``: an ensemble is judged where its training ended."""
+SCORES = ("average_precision", "auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
+SCORES += ("score_mean", "score_sd", "score_min", "score_max")
+"""Columns with what the scores of a run are worth."""
+WEIGHTS = ("w_mean", "w_sd", "w_min", "w_max", "b", "iterations", "flipped_at")
+"""Columns with where a run's weights end."""
+THEORY = ("flip_theory", "heal_theory", "total_theory", "slow_updates", "fast_updates", "labeled_rate", "level")
+"""Columns with what closed forms say of a run."""
+CONTINUED = ("ranked_at", "healthy_at")
+"""Columns of runs that went on after their training."""
 
 Count = Annotated[int, Field(strict=True, ge=0)]
 
@@ -24,24 +34,20 @@ class RatingsConfig:
 
     Attributes:
         source: ``synthetic`` (:func:`jaxpu.ensemble.synthetic_ratings`), ``classifiers`` (out-of-fold probabilities of
-            ten kinds of scikit-learn classifiers on ``dataset``) or ``sweep`` (the runs of a results folder that kept
-            their parameters, ``folder``).
+            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` are the classifiers).
         n, classifiers, quality: of the synthetic ratings. rate: share of positives; of ``classifiers`` positives are
             left out until it is reached, None leaves the data as they are.
         labeled: share of the instances whose label is known; the others are the test set.
-        dataset: a registered dataset. folder: a results folder.
-        method: of the runs in ``folder``, the method to combine.
+        dataset: a registered dataset.
     """
 
-    source: Literal["synthetic", "classifiers", "sweep"] = "synthetic"
+    source: Literal["synthetic", "classifiers", "runs"] = "synthetic"
     n: PositiveInt = 500
     classifiers: PositiveInt = 10
     quality: float = 0.7
     rate: Share | None = 0.1
     labeled: Share = 0.5
     dataset: str = "spambase"
-    folder: str = ""
-    method: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -89,32 +95,103 @@ class EnsembleMethod:
 
 
 @dataclass(frozen=True, config=STRICT)
-class EnsembleExperiment:
+class EnsembleCell:
+    """One method at one grid point."""
+
+    method: EnsembleMethod
+    dataset: str
+    point: dict[str, Any]
+    ratings: RatingsConfig
+    factors: FactorsConfig
+    continue_to: int = 0
+    precision: str = "float64"
+    seeds: int = 8
+    first_seed: int = 0
+
+    @property
+    def method_name(self) -> str:
+        """What stands in the column ``method``."""
+        return self.method.name
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What makes a run of this cell another run; the name of its method does not."""
+        method = dataclasses.replace(self.method, name="")
+        return "ensemble", method, self.ratings, self.factors, self.continue_to, self.precision
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """As :attr:`settings`."""
+        return self.settings
+
+
+@dataclass(frozen=True, config=STRICT)
+class EnsembleExperiment(AnyExperiment):
     """One experiment on ensembles: every method at every grid point for every seed.
 
     Attributes:
-        name, description, seeds, first_seed, claims: as in :class:`jaxpu.config.Experiment`.
         methods: names of trainers, or mappings of :class:`EnsembleMethod`'s fields.
-        grid: dotted paths below ``ratings``, ``factors`` and ``method`` to lists of values. Baselines have neither
-            factors nor settings: they run once for each point of ``ratings``.
+        grid: of ``ratings``, ``factors`` and ``method``. Baselines have neither factors nor settings: they run once
+            for each point of ``ratings``, and have nothing in the other columns.
+        base: an experiment of the kind ``pu`` on one dataset, whose runs are the base classifiers where ratings come
+            from ``runs``; they are trained first, as part of this one.
         continue_to: runs of ``als`` that are not healthy go on with their factors held fixed, by the same gradient
             updates, until they are or so many have been made; 0 = they do not. Not with Newton steps or a focal
             exponent.
         precision: of all arrays.
     """
 
-    kind: Literal["ensemble"] = KIND
-    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    description: str = ""
+    SWEEPS = ("ratings", "factors", "method")
+    METRICS = (*SCORES, *WEIGHTS, *THEORY, *CONTINUED)
+
+    kind: Literal["ensemble"] = "ensemble"
     ratings: RatingsConfig = Field(default_factory=RatingsConfig)
     factors: FactorsConfig = Field(default_factory=FactorsConfig)
     methods: tuple[str | dict[str, Any], ...] = Field(default=("als",), min_length=1)
-    grid: dict[str, list[Any]] = Field(default_factory=dict)
-    seeds: PositiveInt = 8
-    first_seed: Count = 0
-    claims: tuple[Claim, ...] = ()
+    base: Experiment | None = None
     continue_to: Count = 0
     precision: Literal["float64", "float32"] = "float64"
+
+    def cells(self) -> list[EnsembleCell]:
+        """Methods times grid points, in the order written.
+
+        >>> grid = {"ratings.rate": [0.5, 0.1], "method.lr": [0.01, 0.1]}
+        >>> [(c.method_name, *c.point.values()) for c in EnsembleExperiment(methods=("als", "mean"), grid=grid).cells()]
+        [('als', 0.5, 0.01), ('als', 0.5, 0.1), ('als', 0.1, 0.01), ('als', 0.1, 0.1), ('mean', 0.5), ('mean', 0.1)]
+        """
+        made = []
+        for method in map(named, self.methods):
+            idle = [path for path in self.grid_columns if not path.startswith("ratings.")] if method.is_baseline else ()
+            made += [self._cell(method, point) for point in points(self.grid, idle)]
+        return made
+
+    def _cell(self, method: EnsembleMethod, point: dict[str, Any]) -> EnsembleCell:
+        raw = {"method": as_dict(method), "ratings": as_dict(self.ratings), "factors": as_dict(self.factors)}
+        raw |= {"seeds": self.seeds, "first_seed": self.first_seed}
+        for path, value in point.items():
+            put(raw, path, value)
+        raw |= {"point": {}, "dataset": "", "continue_to": self.continue_to, "precision": self.precision}
+        cell = validate(EnsembleCell, raw, where=f"grid point {point}")
+        at = {path: value_at(cell, path) for path in point if path not in COUNTS}
+        return dataclasses.replace(cell, point=at, dataset=self._dataset(cell.ratings))
+
+    def _dataset(self, ratings: RatingsConfig) -> str:
+        if ratings.source == "runs":
+            return self.base.data.name if self.base else ""
+        return ratings.dataset if ratings.source == "classifiers" else ratings.source
+
+    @model_validator(mode="after")
+    def _runs_have_a_base(self) -> "EnsembleExperiment":
+        wanted = self.ratings.source == "runs"
+        if wanted != (self.base is not None):
+            raise ValueError(
+                "ratings.source is runs, and base is missing: give the experiment that trains them"
+                if wanted
+                else "base has no effect unless ratings.source is runs: leave it out"
+            )
+        if self.base and (self.base.kind != "pu" or len({cell.dataset for cell in self.base.cells()}) > 1):
+            raise ValueError("base must be an experiment of the kind pu on one dataset")
+        return self
 
     @field_validator("methods")
     @classmethod
@@ -126,22 +203,6 @@ class EnsembleExperiment:
         return value
 
 
-@dataclass(frozen=True, config=STRICT)
-class EnsembleCell:
-    """One method at one grid point."""
-
-    method: EnsembleMethod
-    label: str
-    ratings: RatingsConfig
-    factors: FactorsConfig
-
-    @property
-    def dataset(self) -> str:
-        """What stands in the column ``dataset``."""
-        source = self.ratings.source
-        return self.ratings.dataset if source == "classifiers" else source
-
-
 def named(entry: str | Mapping[str, Any]) -> EnsembleMethod:
     """An entry of ``methods`` as a method with a name.
 
@@ -151,56 +212,3 @@ def named(entry: str | Mapping[str, Any]) -> EnsembleMethod:
     raw = {"trainer": entry} if isinstance(entry, str) else dict(entry)
     method = validate(EnsembleMethod, raw, where="methods")
     return method if method.name else dataclasses.replace(method, name=method.trainer)
-
-
-def expand_ensemble(experiment: EnsembleExperiment) -> list[EnsembleCell]:
-    """All cells: methods times grid points, in the order written.
-
-    Raises:
-        ConfigError: for a grid path that does not exist or a value that does not fit.
-
-    >>> grid = {"ratings.rate": [0.5, 0.1], "method.lr": [0.01, 0.1]}
-    >>> cells = expand_ensemble(validate(EnsembleExperiment, {"methods": ["als", "mean"], "grid": grid}))
-    >>> [f"{c.method.name} {c.label}" for c in cells]
-    ['als rate=0.5 lr=0.01', 'als rate=0.5 lr=0.1', 'als rate=0.1 lr=0.01', 'als rate=0.1 lr=0.1',
-     'mean rate=0.5', 'mean rate=0.1']
-    """
-    for path in experiment.grid:
-        if path.partition(".")[0] not in ("ratings", "factors", "method"):
-            raise ConfigError(f"grid path {path!r}: {unknown('group', path, ['ratings', 'factors', 'method'])}")
-    cells = []
-    for entry in experiment.methods:
-        method = named(entry)
-        paths = [p for p in experiment.grid if p.startswith("ratings.") or not method.is_baseline]
-        for values in itertools.product(*(experiment.grid[p] for p in paths)):
-            cells.append(_cell(experiment, method, dict(zip(paths, values, strict=True))))
-    return cells
-
-
-def check_ensemble_claims(experiment: EnsembleExperiment) -> None:
-    """Whether every claim speaks of runs that this experiment has.
-
-    Raises:
-        ConfigError: naming the claim, what it asks for, and the choices.
-    """
-    cells = expand_ensemble(experiment)
-    has = {
-        "method": {c.method.name for c in cells},
-        "dataset": {c.dataset for c in cells},
-        "selection": {SELECTION},
-        "cell": {piece for c in cells for piece in c.label.split()},
-    }
-    check_names(experiment.claims, has)
-
-
-def _cell(experiment: EnsembleExperiment, method: EnsembleMethod, point: dict[str, Any]) -> EnsembleCell:
-    label = " ".join(f"{path.rpartition('.')[2]}={value}" for path, value in point.items())
-    raw = {
-        "method": to_dict(method),
-        "label": label,
-        "ratings": to_dict(experiment.ratings),
-        "factors": to_dict(experiment.factors),
-    }
-    for path, value in point.items():
-        put(raw, path, value)
-    return validate(EnsembleCell, raw, where=f"grid point {point}")

@@ -1,8 +1,8 @@
 """What is said of a configuration that cannot be used."""
 
-from jaxpu.errors import unknown
+from jaxpu.errors import lines_of, shown, unknown
 
-__all__ = ["ConfigError", "unknown"]
+__all__ = ["ConfigError", "lines_of", "shown", "unknown"]
 
 
 class ConfigError(ValueError):

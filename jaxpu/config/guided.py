@@ -1,39 +1,75 @@
 """What an experiment on guided training is: a configuration with ``kind: guided``. No jax is imported here."""
 
+import dataclasses
 from typing import Any, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config import STRICT, Claim, PositiveInt, Share, check_names
-from jaxpu.config.ensemble import SELECTION
-
-KIND = "guided"
+from jaxpu.config.base import AnyExperiment
+from jaxpu.config.claim import STRICT
+from jaxpu.config.ensemble import SCORES
+from jaxpu.config.grid import points, swept
+from jaxpu.config.schema import PositiveInt, Share, as_dict
+from jaxpu.config.validate import validate, value_at
 
 Teacher = Literal["mixup", "plain"]
 Sees = Literal["all", "train"]
 StudentFilter = Literal["whole", "low", "high"]
 
 
+@dataclasses.dataclass(frozen=True)
+class GuidedCell:
+    """The students of one filter and one teacher: ``method_name`` is the filter's; ``none`` has no teacher.
+
+    ``experiment`` holds all other settings, those of the grid point among them.
+    """
+
+    method_name: str
+    teacher: str | None
+    sees: str | None
+    point: dict[str, Any]
+    experiment: "GuidedExperiment"
+    seeds: int
+    first_seed: int
+
+    @property
+    def dataset(self) -> str:
+        """What stands in the column ``dataset``."""
+        return self.experiment.dataset
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What makes a run of this cell another run."""
+        e = self.experiment
+        numbers = [getattr(e, name) for name in e.SWEEPS]
+        return "guided", numbers, e.probes, self.method_name, self.teacher, self.sees
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """As :attr:`settings`."""
+        return self.settings
+
+
 @dataclass(frozen=True, config=STRICT)
-class GuidedExperiment:
+class GuidedExperiment(AnyExperiment):
     """Every student with every teacher for every seed, and the student without a teacher.
 
     Attributes:
-        name, description, seeds, first_seed, claims: as in :class:`jaxpu.config.Experiment`.
         dataset: a registered dataset. test: share of the rows held out.
         scaling: ``unit`` divides inputs by the largest magnitude in the training rows, as pixels are; ``standard``
             gives every feature mean 0 and standard deviation 1 there.
         hidden: widths of the hidden layers, of teachers and students.
-        teachers: how teachers train, with or without mixup. sees: on all rows, the test rows among them (the ideal
-            of seed 001, its method 1), or on the training rows alone (method 2).
+        teachers: how teachers train, with or without mixup. sees: on all rows, the test rows among them (an ideal that
+            cannot be had), or on the training rows alone.
         filters: which mixed pairs enter a student's loss; the names of the methods. ``none`` is the plain student.
         epochs, batch_size, lr: of teachers and students; SGD with momentum 0.9 and a cosine schedule.
     """
 
-    kind: Literal["guided"] = KIND
-    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    description: str = ""
+    SWEEPS = ("dataset", "test", "scaling", "hidden", "epochs", "batch_size", "lr")
+    METRICS = (*SCORES, "accuracy", "kept")
+
+    kind: Literal["guided"] = "guided"
     dataset: str = "digits"
     test: Share = 0.4
     scaling: Literal["unit", "standard"] = "unit"
@@ -44,34 +80,29 @@ class GuidedExperiment:
     epochs: PositiveInt = 60
     batch_size: PositiveInt = 64
     lr: float = Field(default=0.05, gt=0)
-    seeds: PositiveInt = 8
-    first_seed: int = Field(default=0, ge=0)
-    claims: tuple[Claim, ...] = ()
+
+    @property
+    def grid_columns(self) -> tuple[str, ...]:
+        """Who teaches, and the grid's."""
+        return ("teacher", "sees", *swept(self.grid))
 
     def teaching(self) -> list[tuple[Teacher, Sees]]:
         """All teachers, in the order of the results."""
         return [(teacher, sees) for teacher in self.teachers for sees in self.sees]
 
+    def cells(self) -> list[GuidedCell]:
+        """At every grid point the student without a teacher, then those of every teacher.
 
-def label(teacher: str, sees: str) -> str:
-    """The ``cell`` of the students of a teacher.
+        >>> cells = GuidedExperiment(teachers=("plain",), sees=("all",), filters=("low", "high")).cells()
+        >>> [(cell.method_name, cell.teacher, cell.sees) for cell in cells]
+        [('none', None, None), ('low', 'plain', 'all'), ('high', 'plain', 'all')]
+        """
+        students = [("none", None, None)]
+        students += [(name, *pair) for pair in self.teaching() for name in self.filters]
+        return [self._cell(*student, point) for point in points(self.grid) for student in students]
 
-    >>> label("mixup", "all")
-    'teacher=mixup sees=all'
-    """
-    return f"teacher={teacher} sees={sees}"
-
-
-def check_guided_claims(experiment: GuidedExperiment) -> None:
-    """Whether every claim speaks of runs that this experiment has.
-
-    Raises:
-        ConfigError: naming the claim, what it asks for, and the choices.
-    """
-    has: dict[str, Any] = {
-        "method": {"none", *experiment.filters},
-        "dataset": {experiment.dataset},
-        "selection": {SELECTION},
-        "cell": {piece for pair in experiment.teaching() for piece in label(*pair).split()},
-    }
-    check_names(experiment.claims, has)
+    def _cell(self, method: str, teacher: str | None, sees: str | None, point: dict[str, Any]) -> GuidedCell:
+        raw = as_dict(self) | {"grid": {}, "claims": (), "description": ""} | point
+        made = validate(GuidedExperiment, raw, where=f"grid point {point}")
+        at = {"teacher": teacher, "sees": sees} | {path: value_at(made, path) for path in swept([point])}
+        return GuidedCell(method, teacher, sees, at, made, made.seeds, made.first_seed)

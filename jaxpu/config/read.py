@@ -1,23 +1,31 @@
-"""From YAML to an :class:`Experiment` and back; errors name the path, what was expected and what came."""
+"""From YAML to an experiment and back, and where the configurations are that come with jaxpu."""
 
-import dataclasses
-import hashlib
-import json
+import importlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any
 
 import yaml
-from pydantic import TypeAdapter, ValidationError
 
-from jaxpu.config.errors import ConfigError, unknown
-from jaxpu.config.schema import Experiment, as_dict
-from jaxpu.config.strict_yaml import load_yaml
+from jaxpu.config.base import AnyExperiment
+from jaxpu.config.errors import ConfigError, shown, unknown
+from jaxpu.config.grid import COUNTS, swept
+from jaxpu.config.schema import as_dict
+from jaxpu.config.strict_yaml import dump_yaml, load_yaml
+from jaxpu.config.validate import put, validate
+from jaxpu.functions import label
 
-Kind = TypeVar("Kind")
+KINDS: dict[str, str] = {
+    "pu": "jaxpu.config.experiment:Experiment",
+    "multiclass": "jaxpu.config.experiment:Experiment",
+    "ensemble": "jaxpu.config.ensemble:EnsembleExperiment",
+    "guided": "jaxpu.config.guided:GuidedExperiment",
+}
+"""Kind of experiment -> the class of its configuration."""
 
 
-def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experiment:
-    """Read an experiment from YAML; ``overrides`` maps dotted paths to values.
+def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Any:
+    """Read an experiment of any kind from YAML; ``overrides`` maps dotted paths to values.
 
     Raises:
         ConfigError: with the file, the path inside it, what was expected, what came.
@@ -25,29 +33,42 @@ def load(path: str | Path, overrides: dict[str, Any] | None = None) -> Experimen
     return parse(read(path, overrides), where=str(path))
 
 
-def read(path: str | Path, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Read a configuration of whatever kind as a plain mapping, named after its file unless it has a name.
 
     Raises:
         ConfigError: there is no such file, it is not YAML or no mapping, or an override does not fit.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise ConfigError(f"no configuration at {path}; the ones that come with jaxpu are in configs/")
+    path = find_config(path)
     try:
         raw = load_yaml(path.read_bytes())  # bytes, so that a file that is no text is a YAMLError
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is not valid YAML: {error}") from None
-    if not isinstance(raw, dict):
-        raise ConfigError(f"{path}: expected a mapping of keys, got {type(raw).__name__}")
+        raise ConfigError(f"{path} is not valid YAML: {str(error)[:500]}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
+    if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
+        raise ConfigError(f"{path}: expected a mapping of keys, got {shown(raw)}")
     raw.setdefault("name", path.stem)
     for dotted, value in (overrides or {}).items():
+        _refuse_swept(raw.get("grid"), dotted, value)
         put(raw, dotted, value)
     return raw
 
 
-def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
-    """Validate a plain mapping into an :class:`Experiment`.
+def _refuse_swept(grid: Any, dotted: str, value: Any) -> None:
+    """An override of what the grid sets would have no effect."""
+    rows = grid if isinstance(grid, list) else [grid]
+    if dotted.partition(".")[0] == "grid" or not all(isinstance(row, dict) for row in rows):
+        return  # what is wrong with it is said when it is validated
+    paths = [*swept(grid), *(name for name in COUNTS if isinstance(grid, list) and any(name in row for row in rows))]
+    below = [f"{dotted}.{key}" for key in value] if isinstance(value, dict) else []
+    for path in paths:
+        if path in (dotted, *below) or dotted.startswith(f"{path}."):
+            raise ConfigError(f"override {path}: the grid sets it, so this would have no effect; override grid instead")
+
+
+def parse(raw: Mapping[str, Any], where: str = "configuration") -> Any:
+    """Validate a plain mapping into an experiment of the kind that it names, ``pu`` if none.
 
     Raises:
         ConfigError: naming the path, what was expected and what came.
@@ -55,56 +76,11 @@ def parse(raw: dict[str, Any], where: str = "configuration") -> Experiment:
     >>> parse({"training": {"lr": "1e-4"}}).training.lr
     0.0001
     """
-    return validate(Experiment, raw, where)
-
-
-def validate(kind: type[Kind], raw: dict[str, Any], where: str = "configuration") -> Kind:
-    """Validate a plain mapping into a configuration dataclass of any kind.
-
-    Raises:
-        ConfigError: naming the path, what was expected and what came.
-    """
-    try:
-        return TypeAdapter(kind).validate_python(raw)
-    except ValidationError as error:
-        lines = [_explain(e, kind) for e in error.errors(include_url=False)]
-        raise ConfigError("\n".join(f"{where}: {line}" for line in lines)) from None
-
-
-def _explain(error: Any, kind: type) -> str:
-    path = ".".join(str(p) for p in error["loc"])
-    message = error["msg"].removeprefix("Value error, ")
-    if not path:  # settings that do not fit together: the message names them, all that came would bury it
-        return message
-    if error["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
-        *parents, key = error["loc"]
-        return f"{path}: {unknown('key', key, [f.name for f in dataclasses.fields(_group_at(parents, kind))])}"
-    return f"{path}: {message}, got {error['input']!r}"
-
-
-def _group_at(path: list[str | int], group: Any) -> Any:
-    """The dataclass that stands at a path of settings: ``["claims", 0, "of"]`` is a :class:`Which`."""
-    for step in path:
-        kind = (
-            get_args(group)[0] if isinstance(step, int) else {f.name: f.type for f in dataclasses.fields(group)}[step]
-        )
-        inside = [k for k in get_args(kind) if dataclasses.is_dataclass(k)]
-        group = kind if isinstance(step, int) or get_origin(kind) is tuple or not inside else inside[0]
-    return group
-
-
-def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set the value at a dotted path of a plain mapping.
-
-    Raises:
-        ConfigError: something on the way is not a mapping.
-    """
-    *parents, last = dotted.split(".")
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-        if not isinstance(tree, dict):
-            raise ConfigError(f"override {dotted}: {parent!r} is not a group of settings")
-    tree[last] = value
+    kind = raw.get("kind", "pu")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConfigError(f"{where}: kind: {unknown('kind', kind, KINDS)}")
+    module, _, name = KINDS[kind].partition(":")
+    return validate(getattr(importlib.import_module(module), name), raw, where)
 
 
 def to_dict(experiment: Any) -> dict[str, Any]:
@@ -112,29 +88,60 @@ def to_dict(experiment: Any) -> dict[str, Any]:
     return as_dict(experiment)
 
 
-def dump(experiment: Any) -> str:
+def dump(experiment: AnyExperiment) -> str:
     """The resolved experiment as YAML."""
-    return yaml.safe_dump(to_dict(experiment), sort_keys=False, allow_unicode=True, width=100)
+    return dump_yaml(_written(to_dict(experiment)))
 
 
-def digest(*values: Any) -> str:
-    """Sixteen hex digits that change when any of the configuration objects or plain values does.
+def _written(value: Any) -> Any:
+    """Settings as a file has them, functions and objects by their names."""
+    if isinstance(value, dict):
+        return {name: _written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_written(entry) for entry in value]
+    return value if value is None or isinstance(value, str | int | float) else label(value)
 
-    A setting at its default does not enter: a new option, whose default is what was done before, leaves the
-    identities of recorded runs as they were. Whoever changes a default raises ``jaxpu.sweep.runs.FORMAT``.
 
-    >>> from jaxpu.config import DataConfig
-    >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))
-    (True, False)
+def config_folders() -> list[Path]:
+    """Where configurations are looked for by name: ``configs`` here, then those that come with the package."""
+    return [folder for folder in (Path("configs"), Path(__file__).parents[1] / "configs") if folder.is_dir()]
+
+
+def list_configs(folders: Iterable[Path] | None = None) -> dict[str, Path]:
+    """The configurations that can be named, ``study/name`` or ``name`` -> file; the first folder's where both have it.
+
+    Args:
+        folders: where to look; :func:`config_folders` if not given.
     """
-    plain = [_chosen(v) if dataclasses.is_dataclass(v) else v for v in values]
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    found: dict[str, Path] = {}
+    for folder in config_folders() if folders is None else folders:
+        for path in sorted(folder.iterdir()):
+            for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+                if file.suffix == ".yaml" and file.is_file():
+                    found.setdefault(file.relative_to(folder).with_suffix("").as_posix(), file)
+    return found
 
 
-def _chosen(settings: Any) -> dict[str, Any]:
-    """The settings that are not at their default, and the kind of thing they are settings of."""
-    fields = type(settings).__pydantic_fields__
-    chosen = {name: getattr(settings, name) for name in fields}
-    chosen = {k: v for k, v in chosen.items() if v != fields[k].get_default(call_default_factory=True)}
-    return {"": type(settings).__name__, **{name: as_dict(settings)[name] for name in chosen}}
+def find_config(name: str | Path, folders: Iterable[Path] | None = None) -> Path:
+    """The file of a configuration: a path, ``study/name``, or the name alone where only one study has it.
+
+    Args:
+        name: as it was typed; a leading ``~`` is the home folder. folders: as of :func:`list_configs`.
+
+    Raises:
+        ConfigError: there is none, or several, naming them.
+    """
+    path = Path(name).expanduser()
+    if path.is_file():
+        return path
+    known = list_configs(folders)
+    wanted = Path(name).with_suffix("").as_posix() if Path(name).suffix == ".yaml" else Path(name).as_posix()
+    if path.suffix != ".yaml" and wanted in known:
+        return known[wanted]
+    same = [full for full in known if full.rpartition("/")[2] == wanted]
+    if path.suffix != ".yaml" and len(same) == 1:
+        return known[same[0]]
+    if path.suffix != ".yaml" and same:
+        raise ConfigError(f"several configurations are named {wanted}: {', '.join(same)}; say which")
+    what = f"{path} is a folder, no configuration" if path.is_dir() else f"no configuration at {path}"
+    raise ConfigError(f"{what}; " + (unknown("name", wanted, sorted(known)) if known else "and none by that name"))

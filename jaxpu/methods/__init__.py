@@ -11,7 +11,7 @@ a method stands in the compiled program, and what goes in as numbers, is in :mod
 
 from jaxpu.methods.check import asks_for, checked, decision_offset, known_options, memory_of, risk_identity
 from jaxpu.methods.method import DECISIONS, PENALTIES, Course, Memory, Method, Stage
-from jaxpu.methods.presets import METHODS, describe, named_method
+from jaxpu.methods.presets import METHODS, as_entry, describe, named_method
 from jaxpu.methods.risks import CONTEXT, RISKS, Options, Risk, label, options_of, resolve
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Options",
     "Risk",
     "Stage",
+    "as_entry",
     "asks_for",
     "checked",
     "decision_offset",

@@ -84,9 +84,7 @@ def named_method(entry: "str | Mapping[str, Any] | Method") -> tuple[str, Method
     """
     if isinstance(entry, Method):
         return _short(entry.risk), _tried(checked(entry))
-    if isinstance(entry, str):
-        entry = {"risk": entry} if ":" in entry else {"preset": entry}
-    changes = dict(entry)
+    changes = as_entry(entry)
     preset = changes.pop("preset", None)
     if preset is None and "risk" in changes:
         name, base = changes.pop("name", _short(changes["risk"])), {}
@@ -107,6 +105,19 @@ def named_method(entry: "str | Mapping[str, Any] | Method") -> tuple[str, Method
         if key not in choices:
             raise ValueError(unknown(f"field of a method, or option of its risk {label(method.risk)!r},", key, choices))
     return str(name), _tried(checked(method))
+
+
+def as_entry(entry: "str | Mapping[str, Any] | Method") -> dict[str, Any]:
+    """An entry of ``methods`` as the mapping that it stands for, to change something in it.
+
+    >>> as_entry("nnpu"), as_entry("my_package.risks:mine")
+    ({'preset': 'nnpu'}, {'risk': 'my_package.risks:mine'})
+    """
+    if isinstance(entry, Method):
+        return {"name": _short(entry.risk), **_fields(entry)}
+    if isinstance(entry, str):
+        return {"risk": entry} if ":" in entry else {"preset": entry}
+    return dict(entry)
 
 
 def _fields(method: Method) -> dict[str, Any]:

@@ -8,8 +8,8 @@ leave [0, 1]. They are not clipped to it, since clipping would hide that, and ti
 import jax.numpy as jnp
 
 from jaxpu import losses
+from jaxpu.metrics.checks import Rows, rows_of, weighted_mean
 from jaxpu.metrics.ranking import auc
-from jaxpu.metrics.rows import Rows, rows_of, weighted_mean
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 

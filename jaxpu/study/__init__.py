@@ -4,6 +4,5 @@ from jaxpu.study.ensembles import run
 from jaxpu.study.guided import run_guided
 from jaxpu.study.parts import Outcome, finished, read
 from jaxpu.study.sources import SOURCES
-from jaxpu.study.tables import Tables, tables
 
-__all__ = ["SOURCES", "Outcome", "Tables", "finished", "read", "run", "run_guided", "tables"]
+__all__ = ["SOURCES", "Outcome", "finished", "read", "run", "run_guided"]

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from jaxpu import collapse
-from jaxpu.config import digest
-from jaxpu.config.ensemble import SELECTION, EnsembleCell, EnsembleExperiment, EnsembleMethod, expand_ensemble
+from jaxpu.config import END, digest, expand, point_label
+from jaxpu.config.ensemble import EnsembleCell, EnsembleExperiment, EnsembleMethod
 from jaxpu.ensemble.aggregate import Step
 from jaxpu.study import programs
 from jaxpu.study.parts import FORMAT, PATH, Outcome, Part, run_parts
@@ -20,7 +20,7 @@ from jaxpu.study.theory import theory
 from jaxpu.study.transient import continued
 
 SETTINGS = ("lr", "bias_lr", "class_weights", "focal", "freeze", "bias_first", "initial_total", "initial_bias")
-METRIC_NAMES = {"oracle_auc": "roc_auc", "oracle_ap": "pr_auc"}
+METRIC_NAMES = {"oracle_auc": "roc_auc", "oracle_average_precision": "pr_auc"}
 POINT = {"update": pl.Int64, "w_mean": pl.Float64, "b": pl.Float64, "score_mean": pl.Float64, "roc_auc": pl.Float64}
 """A point on the path of a run; scores are measured only where the run goes on after its training."""
 
@@ -44,7 +44,7 @@ def run(
         ConfigError: a grid point that does not exist.
     """
     groups: dict[Any, list[EnsembleCell]] = {}
-    for cell in expand_ensemble(experiment):
+    for cell in expand(experiment):
         groups.setdefault(_shared(cell), []).append(cell)
     parts = [_part(experiment, cells) for cells in groups.values()]
     wanted = [run_id for part in parts for run_id in part.run_ids]
@@ -66,12 +66,13 @@ def _part(experiment: EnsembleExperiment, cells: Sequence[EnsembleCell]) -> Part
     first = cells[0]
     more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
     ids = tuple(run_id for cell in cells for run_id in _run_ids(experiment, cell))
-    return Part(f"{first.method.name} {first.label}".strip() + more, ids, lambda: _compute(experiment, cells))
+    return Part(
+        f"{first.method.name} {point_label(first.point)}".strip() + more, ids, lambda: _compute(experiment, cells)
+    )
 
 
 def _run_ids(experiment: EnsembleExperiment, cell: EnsembleCell) -> list[str]:
-    settings = (cell.method, cell.label, cell.ratings, cell.factors, experiment.continue_to, experiment.precision)
-    of_cell = digest(FORMAT, *settings)
+    of_cell = digest(FORMAT, cell.method_name, *cell.identity)
     return [digest(of_cell, int(seed)) for seed in _seeds(experiment)]
 
 
@@ -85,7 +86,7 @@ def _compute(experiment: EnsembleExperiment, cells: Sequence[EnsembleCell]) -> p
     problem = problems(first.ratings, tuple(seeds.tolist()), experiment.precision)
     if first.method.is_baseline:
         logits = programs.baseline(first.method.trainer)(problem)
-        return pl.concat([_rows(experiment, cell, problem, logits) for cell in cells])
+        return pl.concat([_rows(experiment, cell, problem, logits) for cell in cells], how="vertical_relaxed")
     trained = _train(cells, seeds, problem)
     frames = []
     for k, cell in enumerate(cells):
@@ -93,7 +94,7 @@ def _compute(experiment: EnsembleExperiment, cells: Sequence[EnsembleCell]) -> p
         frame = _rows(experiment, cell, problem, mine.logits)
         frame = frame.hstack(_weights(mine)).hstack(theory(cell, problem, mine))
         frames.append(continued(cell, frame.hstack([_path(cell, mine)]), problem, mine, experiment.continue_to))
-    return pl.concat(frames, how="diagonal")
+    return pl.concat(frames, how="diagonal_relaxed")
 
 
 def _train(cells: Sequence[EnsembleCell], seeds: np.ndarray, problem: Problem) -> programs.Trained:
@@ -132,9 +133,9 @@ def _rows(experiment: EnsembleExperiment, cell: EnsembleCell, problem: Problem, 
             "run_id": _run_ids(experiment, cell),
             "dataset": cell.dataset,
             "method": cell.method.name,
-            "cell": cell.label,
+            **{column: pl.Series([value] * experiment.seeds) for column, value in cell.point.items()},
             "seed": _seeds(experiment),
-            "selection": SELECTION,
+            "selection": END,
             **metrics,
             "verdict": verdicts.tolist(),
         }

@@ -13,9 +13,8 @@ from jax import Array, lax
 from jax import numpy as jnp
 
 from jaxpu import collapse, models, valuation
-from jaxpu.config import ModelConfig, digest
-from jaxpu.config.ensemble import SELECTION
-from jaxpu.config.guided import GuidedExperiment, label
+from jaxpu.config import END, ModelConfig, digest, expand
+from jaxpu.config.guided import GuidedExperiment
 from jaxpu.data import sampling
 from jaxpu.study.ensembles import METRIC_NAMES
 from jaxpu.study.parts import FORMAT, PATH, Outcome, Part, run_parts
@@ -30,8 +29,6 @@ TOGETHER = 8
 
 POINT = ("epoch", "accuracy", "roc_auc", "log_loss", "kept")
 """What is recorded after every epoch."""
-
-_SETTINGS = ("dataset", "test", "scaling", "hidden", "epochs", "batch_size", "lr")
 
 
 def run_guided(
@@ -61,10 +58,12 @@ def run_guided(
     return run_parts(experiment, folder, parts, wanted, precision="float32", fresh=fresh, watch=watch)
 
 
-@functools.cache
+_PROGRAMS: dict[str, Program] = {}
+
+
 def _program(experiment: GuidedExperiment) -> Program:
     """Program: ((seeds, train rows, test rows, means, deviations), x, y) -> test logits and shares kept."""
-    return Program(each_seed(functools.partial(_one_seed, experiment)))
+    return _PROGRAMS.setdefault(digest(experiment), Program(each_seed(functools.partial(_one_seed, experiment))))
 
 
 def _part(experiment: GuidedExperiment, train: Program, seeds: Sequence[int], size: int) -> Part:
@@ -80,13 +79,7 @@ def _part(experiment: GuidedExperiment, train: Program, seeds: Sequence[int], si
 
 
 def _run_ids(experiment: GuidedExperiment, seeds: Sequence[int]) -> list[str]:
-    settings = digest(FORMAT, [getattr(experiment, name) for name in _SETTINGS])
-    return [digest(settings, *student, seed) for seed in seeds for student in _students(experiment)]
-
-
-def _students(experiment: GuidedExperiment) -> list[tuple[str, str]]:
-    """Method and cell of all students of a seed, in the order of the results."""
-    return [("none", "")] + [(name, label(*pair)) for pair in experiment.teaching() for name in experiment.filters]
+    return [digest(FORMAT, *cell.identity, seed) for seed in seeds for cell in expand(experiment)]
 
 
 def _train(
@@ -119,9 +112,11 @@ def _one_seed(experiment: GuidedExperiment, row: tuple[Array, ...], x: Array, y:
     key = jax.random.fold_in(jax.random.key(0), seed)
     x = (x - mean[None]) / sd[None]
     model = models.build(ModelConfig(hidden=experiment.hidden, dropout=()), x.shape[1:], outputs=2)
-    first, other = (model.init(jax.random.fold_in(jax.random.fold_in(key, START), i), jnp.nan) for i in range(2))
+    apply = lambda params, x: model.logits(models.Variables(params, {}), x)  # noqa: E731
+    keys = [jax.random.fold_in(jax.random.fold_in(key, START), i) for i in range(2)]
+    first, other = (models.start(model, key, x.shape[1:]).params for key in keys)
     settings: dict[str, Any] = {"epochs": experiment.epochs, "batch_size": experiment.batch_size, "lr": experiment.lr}
-    teach = functools.partial(valuation.fit, jax.random.fold_in(key, TEACHERS), other, model.apply, **settings)
+    teach = functools.partial(valuation.fit, jax.random.fold_in(key, TEACHERS), other, apply, **settings)
     seen = {"all": jnp.concatenate([train, test]), "train": train}
     mixing = jnp.array([float(teacher == "mixup") for teacher in experiment.teachers])
     taught = [lax.map(lambda m, rows=seen[sees]: teach(x[rows], y[rows], mixing=m), mixing) for sees in experiment.sees]
@@ -131,7 +126,7 @@ def _one_seed(experiment: GuidedExperiment, row: tuple[Array, ...], x: Array, y:
     def student(which: Array, teacher: Array, mixing: Array) -> tuple[Array, Array]:
         judge = jax.tree.map(lambda leaf: leaf[teacher], teachers)
         data: dict[str, Any] = {"x": x[train], "y": y[train], "watched": x[test]}
-        learn = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, judge, model.apply)
+        learn = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, judge, apply)
         learnt = learn(**data, which=which, mixing=mixing, **settings)
         return learnt.logits[..., 1] - learnt.logits[..., 0], learnt.kept
 
@@ -160,11 +155,11 @@ def _frame(
     columns["accuracy"] = ((logits > 0) == labels[:, None, None]).mean(axis=-1)
     judged = []
     for s, seed in enumerate(seeds):
-        for k, (method, cell) in enumerate(_students(experiment)):
+        for k, cell in enumerate(expand(experiment)):
             course = {name: values[s, k] for name, values in columns.items()}
-            head = {"dataset": experiment.dataset, "method": method, "cell": cell, "seed": seed}
-            judged.append(head | {"selection": SELECTION} | _end(course) | {PATH: _path(course)})
-    return pl.DataFrame(judged)
+            head = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
+            judged.append(head | {"selection": END} | _end(course) | {PATH: _path(course)})
+    return pl.DataFrame(judged, infer_schema_length=None)
 
 
 def _path(course: dict[str, np.ndarray]) -> list[dict[str, Any]]:

@@ -11,18 +11,13 @@ import jax
 import polars as pl
 
 from jaxpu import results
-from jaxpu.config import digest, dump
-from jaxpu.config.ensemble import EnsembleExperiment
-from jaxpu.config.guided import GuidedExperiment
+from jaxpu.config import AnyExperiment, digest, dump
 from jaxpu.study.programs import Program
-from jaxpu.study.tables import SUMMARISED
 
 FORMAT = 1  # part of every run's identity: raise it when the meaning of recorded numbers changes
 
 PATH = "path"
 """Column of a part with what happened on a run's way: a list of points, their first field the time."""
-
-_HEAD = ("dataset", "method", "cell", "seed", "selection", "verdict", *SUMMARISED)
 
 
 class Outcome(NamedTuple):
@@ -42,7 +37,7 @@ class Part(NamedTuple):
 
 
 def run_parts(
-    experiment: EnsembleExperiment | GuidedExperiment,
+    experiment: AnyExperiment,
     folder: Path,
     parts: Sequence[Part],
     wanted: Sequence[str],
@@ -80,7 +75,7 @@ def run_parts(
             "compile_seconds": round(took, 2),
             "run_seconds": round(time.perf_counter() - began - took, 2),
         }
-        outcome = _record(folder, experiment, _ordered(runs, wanted), provenance)
+        outcome = _record(folder, experiment, _ordered(runs, wanted, experiment), provenance)
         results.clear_parts(folder)
         return outcome
 
@@ -101,17 +96,16 @@ def _work(folder: Path, parts: Sequence[Part], wanted: Sequence[str], began: flo
         yield f"{number} of {len(parts)} parts: {part.name} ({time.perf_counter() - began:.0f} s)"
 
 
-def _ordered(runs: pl.DataFrame, wanted: Sequence[str]) -> pl.DataFrame:
+def _ordered(runs: pl.DataFrame, wanted: Sequence[str], experiment: AnyExperiment) -> pl.DataFrame:
     """Rows as they were asked for, columns in one order whatever part came first."""
     place = pl.DataFrame({"run_id": wanted, "place": range(len(wanted))})
     runs = runs.join(place, on="run_id").sort("place").drop("place", "run_id")
-    return runs.select(sorted(runs.columns, key=lambda c: (_HEAD.index(c) if c in _HEAD else len(_HEAD), c)))
+    head = ("dataset", "method", *experiment.grid_columns, "seed", "selection", "verdict", *experiment.METRICS)
+    return runs.select(sorted(runs.columns, key=lambda c: (head.index(c) if c in head else len(head), c)))
 
 
-def _record(
-    folder: Path, experiment: EnsembleExperiment | GuidedExperiment, runs: pl.DataFrame, provenance: dict[str, Any]
-) -> Outcome:
-    paths = _rounded(_paths(runs))
+def _record(folder: Path, experiment: AnyExperiment, runs: pl.DataFrame, provenance: dict[str, Any]) -> Outcome:
+    paths = _rounded(_paths(runs, experiment))
     runs = _rounded(runs.drop(PATH, strict=False))
     (folder / "provenance.json").unlink(missing_ok=True)  # from here on the folder is unfinished
     results.write_text(folder / "config.yaml", dump(experiment))
@@ -121,9 +115,9 @@ def _record(
     return Outcome(runs, paths, provenance)
 
 
-def _paths(runs: pl.DataFrame) -> pl.DataFrame:
+def _paths(runs: pl.DataFrame, experiment: AnyExperiment) -> pl.DataFrame:
     """Medians over the seeds at every point in time."""
-    cell = ["dataset", "method", "cell"]
+    cell = ["dataset", "method", *experiment.grid_columns]
     if PATH not in runs.columns:
         return pl.DataFrame()
     points = runs.filter(pl.col(PATH).is_not_null()).select(*cell, PATH).explode(PATH).unnest(PATH)
@@ -137,9 +131,7 @@ def _rounded(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col(numbers).round_sig_figs(6))
 
 
-def _provenance(
-    experiment: EnsembleExperiment | GuidedExperiment, started: datetime.datetime, precision: str, runs: int
-) -> dict[str, Any]:
+def _provenance(experiment: AnyExperiment, started: datetime.datetime, precision: str, runs: int) -> dict[str, Any]:
     return {
         "experiment": experiment.name,
         "started": started.isoformat(timespec="seconds"),
@@ -172,7 +164,7 @@ def read(folder: Path) -> Outcome:
     return Outcome(runs, paths, provenance)
 
 
-def finished(folder: Path, experiment: EnsembleExperiment | GuidedExperiment) -> bool:
+def finished(folder: Path, experiment: AnyExperiment) -> bool:
     """Whether a folder holds just this experiment, complete."""
     config = folder / "config.yaml"
     same = config.exists() and config.read_text(encoding="utf-8") == dump(experiment)

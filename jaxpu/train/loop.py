@@ -13,7 +13,7 @@ from jaxpu import mixup, models
 from jaxpu.data import plan
 from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
-from jaxpu.selection import RULES, watched_column
+from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
 from jaxpu.train.step import Carry, StepKeys, optimizer, train_columns, update
@@ -29,19 +29,25 @@ class State(NamedTuple):
     """
 
     params: models.Params
+    model_state: models.ModelState
     opt_state: optax.OptState
     epoch: Int[Array, ""]
     best: Float[Array, " rules"]
     best_epoch: Int[Array, " rules"]
-    kept: models.Params | None
+    kept: models.Variables | None
     memory: Any = None
+
+    @property
+    def variables(self) -> models.Variables:
+        """What the network computes with now."""
+        return models.Variables(self.params, self.model_state)
 
 
 class Run(NamedTuple):
     """A finished run: ``history`` maps a column to (epochs,) values, NaN after the run has stopped.
 
-    ``state.params`` are the parameters of the last epoch run; ``state.kept`` those of the best epoch under
-    ``config.keep_best``, or None.
+    ``state.params`` and ``state.model_state`` are those of the last epoch run; ``state.kept`` has those of the best
+    epoch under ``config.keep_best``, or is None.
     """
 
     history: History
@@ -75,17 +81,18 @@ def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
 def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
     model = models.build(config.model, data.x.shape[1:], config.outputs)
-    params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
+    variables = models.start(model, jax.random.fold_in(key, INIT), data.x.shape[1:], hyper.initial_p)
     memory = config.objective.memory
     watched = max(len(_watched(config)), 1)  # empty arrays can neither be mapped in chunks nor sharded
     return State(
-        params=params,
-        opt_state=optimizer(hyper).init(params),
+        params=variables.params,
+        model_state=variables.state,
+        opt_state=optimizer(data, config, hyper).init(variables.params),
         epoch=jnp.zeros((), jnp.int32),
         best=jnp.full((watched,), -jnp.inf),
         best_epoch=jnp.full((watched,), -1, jnp.int32),
-        kept=params if config.keep_best else None,
-        memory=memory.init(params, data.train.shape[0]) if memory else None,
+        kept=variables if config.keep_best else None,
+        memory=memory.init(variables.params, data.train.shape[0]) if memory else None,
     )
 
 
@@ -107,7 +114,7 @@ def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, 
 def finished(state: State, config: Config) -> Array:
     """Whether a run is over: all epochs done, or (with ``config.stop``) every rule out of patience."""
     over = state.epoch >= config.epochs
-    if config.stop and all(watched_column(rule) for rule in config.rules):
+    if config.stop and all(rule.column for rule in config.rules):
         # epochs count from 0 and state.epoch is the next one, so the last epoch run is state.epoch - 1
         over |= ((state.epoch - 1) - state.best_epoch >= config.patience).all()
     return over
@@ -125,10 +132,10 @@ def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper
     # a step's keys stay the same when steps of mere padding follow
     by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
-    start = Carry(state.params, state.opt_state, state.memory)
+    start = Carry(state.params, state.model_state, state.opt_state, state.memory)
     after, terms = lax.scan(step, start, (rows, mask, lam, keys))
-    history = train_columns(terms, config) | evaluate(after.params, data, config, hyper)
     state = state._replace(**after._asdict(), epoch=state.epoch + 1)
+    history = train_columns(terms, config) | evaluate(state.variables, data, config, hyper)
     return _follow_rules(state, history, config), history
 
 
@@ -143,17 +150,16 @@ def _plan(key: Array, data: Data, config: Config) -> tuple[Array, Array]:
     return plan.mixed_plan(key, n, config.batch_size, data.n_train)
 
 
-def _watched(config: Config) -> list[str]:
-    return [rule for rule in config.rules if watched_column(rule)]
+def _watched(config: Config) -> list[RuleChoice]:
+    return [rule for rule in config.rules if rule.column]
 
 
 def _follow_rules(state: State, history: History, config: Config) -> State:
-    """Update the best epoch of every watched rule; :func:`jaxpu.selection.replay` is the same in NumPy."""
+    """Update the best epoch of every watched rule; :func:`jaxpu.analysis.replay` is the same in NumPy."""
     watched = _watched(config)
     if not watched:
-        return state._replace(kept=state.params if config.keep_best else None)
-    signs = [RULES[rule.partition("@")[0]].sign for rule in watched]
-    values = jnp.stack([s * history[str(watched_column(r))] for s, r in zip(signs, watched, strict=True)])
+        return state._replace(kept=state.variables if config.keep_best else None)
+    values = jnp.stack([rule.entry.sign * history[str(rule.column)] for rule in watched])
     # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
     watching = (state.epoch - 2) - state.best_epoch < config.patience
     better = watching & (values > state.best + config.min_delta)
@@ -164,5 +170,5 @@ def _follow_rules(state: State, history: History, config: Config) -> State:
     if config.keep_best is None:
         return state
     keep = better[watched.index(config.keep_best)] if config.keep_best in watched else jnp.array(True)
-    kept: Any = jax.tree.map(functools.partial(jnp.where, keep), state.params, state.kept)
+    kept: Any = jax.tree.map(functools.partial(jnp.where, keep), state.variables, state.kept)
     return state._replace(kept=kept)

@@ -1,0 +1,112 @@
+"""What experiments of every kind have."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field, field_validator, model_validator
+from pydantic.dataclasses import dataclass
+
+from jaxpu.config.claim import STRICT, Claim
+from jaxpu.config.errors import unknown
+from jaxpu.config.grid import COUNTS, Grid, always_set, checked_grid, count, swept
+from jaxpu.config.schema import PlacementConfig, PositiveInt
+from jaxpu.config.validate import value_at
+
+MOST_RUNS = 1_000_000
+END = "end"
+"""What stands in the column ``selection`` where no rule selects: a run is judged where it ended."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class AnyExperiment:
+    """What experiments of every kind have: every cell for every seed.
+
+    A kind adds its settings, says in ``SWEEPS`` which of them a grid may set and in ``METRICS`` what its runs record
+    (of networks, training knows), and makes its cells: frozen dataclasses with ``method_name``, ``dataset``, ``point``
+    (typed values by grid column), ``settings`` (all that makes it another cell), ``identity`` (all that makes a run
+    another run, but the seed), ``seeds`` and ``first_seed``.
+
+    Attributes:
+        kind: what is trained. name: also the folder below ``results/``. description: what is asked; shown in the
+            report.
+        seeds: how many. first_seed: the first of them.
+        grid: dotted paths to lists of values, e.g. ``{training.lr: [1e-3, 3e-4], method.anchor: [0, 0.5]}``, for all
+            combinations; or rows of settings that go together, e.g.
+            ``[{data.name: digits, training.epochs: 20, seeds: 8}, {data.name: spambase, training.epochs: 40}]``.
+        claims: what is to be decided. placement: where runs go.
+        probes: what else is recorded after every epoch: names, or ``package.module:function``.
+    """
+
+    SWEEPS: ClassVar[tuple[str, ...]] = ()
+    METRICS: ClassVar[tuple[str, ...]] = ()
+
+    kind: str = ""
+    name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    description: str = ""
+    seeds: PositiveInt = 8
+    first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
+    grid: Grid = Field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    placement: PlacementConfig = Field(default_factory=PlacementConfig)
+    probes: tuple[str, ...] = ()
+
+    @property
+    def grid_columns(self) -> tuple[str, ...]:
+        """The columns of tables that say at which grid point a run is."""
+        return swept(self.grid)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """What may stand in the column ``selection``, the default first."""
+        return (END,)
+
+    def cells(self) -> Sequence[Any]:
+        """All cells, in the order written; :func:`jaxpu.config.expand` checks them."""
+        raise NotImplementedError
+
+    @field_validator("grid", mode="before")
+    @classmethod
+    def _grid_has_points(cls, value: Any) -> Any:
+        return checked_grid(value)
+
+    @field_validator("probes")
+    @classmethod
+    def _probes_differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("a probe is named twice")
+        return value
+
+    @model_validator(mode="after")
+    def _can_be_counted(self) -> "AnyExperiment":
+        runs = self.seeds * count(self.grid) * len(getattr(self, "methods", ("one",)))
+        if runs > MOST_RUNS:
+            raise ValueError(f"{runs:.2g} runs are asked for, expected at most {MOST_RUNS:,}: fewer seeds or values")
+        if self.first_seed + self.seeds > 2**31:
+            raise ValueError(f"seeds must be below 2^31, got first_seed {self.first_seed}")
+        return self
+
+    @model_validator(mode="after")
+    def _grid_sets_what_can_be_set(self) -> "AnyExperiment":
+        rows = () if isinstance(self.grid, Mapping) else COUNTS
+        for path in (*swept(self.grid), *(p for p in always_set(self.grid) if p in COUNTS)):
+            group, dot, _ = path.partition(".")
+            if path not in rows and (group not in self.SWEEPS or path == "data.task"):
+                choices = [*self.SWEEPS, *rows]
+                raise ValueError(f"grid path {path!r}: {unknown('setting of a grid', group, choices)}")
+            nested = group == "method" or dataclasses.is_dataclass(getattr(self, group))
+            if path not in rows and nested != bool(dot):
+                raise ValueError(f"grid path {path!r}: expected one setting, such as training.lr, not a group of them")
+        return self
+
+    @model_validator(mode="after")
+    def _what_the_grid_sets_is_not_set_elsewhere(self) -> "AnyExperiment":
+        for path in always_set(self.grid) if self.grid else ():
+            if path.startswith("method."):
+                entries = [e for e in getattr(self, "methods", ()) if isinstance(e, Mapping)]
+                elsewhere = any(value_at(entry, path.partition(".")[2]) is not None for entry in entries)
+            else:
+                elsewhere = value_at(self, path) not in (None, value_at(type(self)(), path))
+            if elsewhere:
+                raise ValueError(f"{path} is set by the grid; its other value would have no effect: leave one out")
+        return self

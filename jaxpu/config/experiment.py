@@ -1,0 +1,163 @@
+"""Experiments of the kinds ``pu`` and ``multiclass``, which train networks by methods, and their cells."""
+
+import copy
+import dataclasses
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+from pydantic.dataclasses import dataclass
+
+from jaxpu.config.base import AnyExperiment
+from jaxpu.config.claim import STRICT
+from jaxpu.config.grid import COUNTS, points
+from jaxpu.config.schema import (
+    DataConfig,
+    ModelConfig,
+    SelectionConfig,
+    TrainingConfig,
+    as_dict,
+)
+from jaxpu.config.validate import mistaken, put, validate, value_at
+from jaxpu.methods import Method, as_entry, asks_for, named_method
+from jaxpu.selection import RULES
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One method at one grid point: all that its runs share but the seed."""
+
+    method_name: str
+    method: Method
+    point: dict[str, Any]
+    data: DataConfig
+    model: ModelConfig
+    training: TrainingConfig
+    selection: SelectionConfig
+    probes: tuple[str, ...] = ()
+    kind: str = "pu"
+    seeds: int = 8
+    first_seed: int = 0
+
+    @property
+    def dataset(self) -> str:
+        """What stands in the column ``dataset``."""
+        return self.data.name
+
+    @property
+    def settings(self) -> tuple[Any, ...]:
+        """What makes this cell another cell; where a method is from does not."""
+        method = dataclasses.replace(self.method, source="")
+        return self.kind, method, self.data, self.model, self.training, self.selection, self.probes
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What makes a run of this cell another run: its settings, but of the selection only what is recorded.
+
+        That is where a run stops, and whose parameters are kept; rules are replayed on what was recorded.
+        """
+        kind, method, data, model, training, s, probes = self.settings
+        kept = [s.default, s.patience, s.min_delta] if s.keep_best else []
+        stops = s.stop and all(rule.column for rule in s.rules)
+        where = [sorted(rule.name for rule in s.rules), s.patience, s.min_delta] if stops else []
+        swept = {path: value for path, value in self.point.items() if path.startswith("selection.")}
+        return kind, method, data, model, training, where, kept, swept, probes
+
+
+@dataclass(frozen=True, config=STRICT)
+class Experiment(AnyExperiment):
+    """Networks trained by methods: every method at every grid point for every seed.
+
+    Attributes:
+        kind: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known.
+        methods: names of presets (``jaxpu list``), mappings ``{preset: ..., name: ..., anchor: 0.5}`` that change
+            one, or a :class:`jaxpu.methods.Method`.
+    """
+
+    SWEEPS = ("data", "model", "training", "selection", "method")
+
+    kind: Literal["pu", "multiclass"] = "pu"
+    data: DataConfig = Field(default_factory=DataConfig)
+    model: ModelConfig = Field(default_factory=ModelConfig)
+    training: TrainingConfig = Field(default_factory=TrainingConfig)
+    selection: SelectionConfig = Field(default_factory=SelectionConfig)
+    methods: tuple[str | dict[str, Any] | Method, ...] = Field(default=("vpu",), min_length=1)
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the selection rules, the default first."""
+        first = self.selection.default.name
+        return (first, *(rule.name for rule in self.selection.rules if rule.name != first))
+
+    def cells(self) -> list[Cell]:
+        """Methods times grid points."""
+        groups = {name: as_dict(getattr(self, name)) for name in self.SWEEPS if name != "method"}
+        base = groups | {"kind": self.kind, "seeds": self.seeds, "first_seed": self.first_seed, "probes": self.probes}
+        return [self._cell(base, entry, point) for entry in self.methods for point in points(self.grid)]
+
+    def _cell(self, base: dict[str, Any], entry: str | dict[str, Any] | Method, point: dict[str, Any]) -> Cell:
+        where, raw = f"grid point {point}", copy.deepcopy(base)
+        method = as_entry(entry)
+        for path, value in point.items():
+            put({"method": method} if path.startswith("method.") else raw, path, value)
+        made = validate(type(self), raw | {"methods": (method,)}, where)
+        name, values = named_method(method)
+        seen = {path: value_at({"method": values}, path) if path.startswith("method.") else value_at(made, path)
+                for path in point if path not in COUNTS}  # fmt: skip
+        return Cell(
+            name, values, seen, made.data, made.model, made.training, made.selection, made.probes, made.kind,
+            made.seeds, made.first_seed,
+        )  # fmt: skip
+
+    @field_validator("methods")
+    @classmethod
+    def _methods_exist(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        resolved = [named_method(entry) for entry in value]
+        names = [name for name, _ in resolved]
+        twice = sorted({n for n in names if names.count(n) > 1})
+        if twice:
+            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
+        wrong = [line for entry, (_, method) in zip(value, resolved, strict=True) for line in mistaken(entry, method)]
+        if wrong:
+            raise ValueError(wrong[0])
+        return value
+
+    @model_validator(mode="after")
+    def _the_kind_says_the_task(self) -> "Experiment":
+        if self.kind == "pu" and self.data.task != "pu":
+            raise ValueError("data.task is the kind of the experiment: write kind: multiclass instead")
+        object.__setattr__(self, "data", dataclasses.replace(self.data, task=self.kind))
+        return self
+
+    @model_validator(mode="after")
+    def _what_many_classes_allow(self) -> "Experiment":
+        if self.kind == "pu":
+            return self
+        for rule in self.selection.rules:
+            if not rule.entry.any_task:
+                choices = [name for name, rule in RULES.items() if rule.any_task]
+                raise ValueError(
+                    f"selection rule {rule.name!r} wants positive and unlabelled rows; of many classes {choices}"
+                )
+        for name, method in map(named_method, self.methods):
+            if not asks_for(method, "y") or method.mixup or method.batching != "mixed" or method.decision != "half":
+                raise ValueError(
+                    f"method {name!r} is one of positive and unlabelled data; of many classes "
+                    "'pn' with any surrogate, without penalty"
+                )
+        for name in ("scenario", "mechanism", "c", "prior", "prior_scale"):
+            if getattr(self.data, name) != getattr(DataConfig(), name):
+                raise ValueError(
+                    f"data.{name} is of labelled positives; of many classes it has no effect: leave it out"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _rules_have_their_validation_set(self) -> "Experiment":
+        for rule in self.selection.rules:
+            if rule.validation is not None and rule.validation not in self.data.validation:
+                sizes = [f"{share:g}" for share in self.data.validation]
+                raise ValueError(
+                    f"selection rule {rule.name!r} wants validation share {rule.validation:g}; data.validation has "
+                    f"{sizes}"
+                )
+        return self
