@@ -1,6 +1,7 @@
 """``jaxpu list``: what there is to name in a configuration."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -10,7 +11,7 @@ def list_all() -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from jaxpu import data, ensemble, study
+    from jaxpu import config, data, ensemble, study
     from jaxpu.data.dataset import first_line
     from jaxpu.methods import METHODS, formula
     from jaxpu.selection import RULES
@@ -20,6 +21,7 @@ def list_all() -> int:
 
     console = Console()
     for title, rows in (
+        ("configurations", {name: _asked(path) for name, path in config.list_configs().items()}),
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
         ("methods", {name: formula(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
@@ -33,3 +35,10 @@ def list_all() -> int:
             table.add_row(Text(name, style="bold"), Text(meaning))
         console.print(table, "")
     return 0
+
+
+def _asked(path: Path) -> str:
+    """What a configuration asks, from its first line: to read them all as YAML takes a second."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        first = file.readline()
+    return first.lstrip("# ").strip() if first.startswith("#") else ""
