@@ -82,7 +82,7 @@ def expected(z, y, prior=PRIOR, log_p_max=LOG_P_MAX):
         "oracle_f1_rescue": f1(at_quantile if rescued else z > 0),
         "oracle_f1_best": max(f1(z >= threshold) for threshold in np.unique(z)),
         "oracle_auc": sk.roc_auc_score(y, z) if found and missing else np.nan,
-        "oracle_ap": sk.average_precision_score(y, z) if found else np.nan,
+        "oracle_average_precision": sk.average_precision_score(y, z) if found else np.nan,
         "oracle_ece": calibration_error(p, y),
         "oracle_brier": np.mean((p - y) ** 2),
         "oracle_log_loss": np.mean(np.logaddexp(0, np.where(y, -z, z))),
@@ -160,7 +160,7 @@ def every_function(logits, labels, mask):
         "oracle_f1_rescue": metrics.f1_rescue(logits, labels, **share),
         "oracle_f1_best": metrics.f1_best(logits, labels, mask=mask),
         "oracle_auc": metrics.auc(logits, labels, mask=mask),
-        "oracle_ap": metrics.average_precision(logits, labels, mask=mask),
+        "oracle_average_precision": metrics.average_precision(logits, labels, mask=mask),
         "oracle_ece": metrics.ece(logits, labels, mask=mask),
         "oracle_brier": metrics.brier(logits, labels, mask=mask),
         "oracle_log_loss": metrics.log_loss(logits, labels, mask=mask),
@@ -367,12 +367,12 @@ def test_infinite_logits_are_scores_like_others():
     z, y = np.array([np.inf, 1.0, -np.inf, -np.inf]), np.array([1, 0, 1, 0])
     actual = measured(z, y)
     assert actual["oracle_auc"] == pytest.approx(0.625)
-    assert actual["oracle_ap"] == pytest.approx(0.5 + 0.25)
+    assert actual["oracle_average_precision"] == pytest.approx(0.5 + 0.25)
     assert actual["oracle_log_loss"] == math.inf
     assert actual["oracle_f1_best"] == pytest.approx(2 / 3)
 
 
-NEEDS_POSITIVES = {"oracle_recall", "oracle_ap", "oracle_auc"} | {
+NEEDS_POSITIVES = {"oracle_recall", "oracle_average_precision", "oracle_auc"} | {
     f"oracle_f1{rule}" for rule in ("", "_quantile", "_rescue", "_max_shift", "_best")
 }
 

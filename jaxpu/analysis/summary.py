@@ -24,7 +24,7 @@ NAMES = {
     "test_oracle_precision": "precision",
     "test_oracle_recall": "recall",
     "test_oracle_auc": "auc",
-    "test_oracle_ap": "ap",
+    "test_oracle_average_precision": "average_precision",
     "test_oracle_f1_best": "f1_best",
     "test_oracle_f1_quantile": "f1_quantile",
     "test_oracle_ece": "ece",

@@ -29,6 +29,8 @@ def explain_epoch(flags: Sequence[Verdict], evidence: Evidence) -> str:
     """
     if "predicted_most" in evidence:
         return (_EPOCH | _EPOCH_OF_MANY)[flags[0]](evidence)
+    if "label_free" in evidence:
+        return (_EPOCH | _EPOCH_LABEL_FREE)[flags[0]](evidence)
     sentence = _EPOCH[flags[0]](evidence)
     if Verdict.CONSTANT in flags[1:]:
         sentence += f" All scores are practically equal (standard deviation {evidence['score_sd']:.2g})."
@@ -47,7 +49,7 @@ def explain_run(verdict: Verdict, at_selection: str, evidence: Evidence) -> str:
     'Epoch 3 was selected. Fine.'
     """
     if verdict in _RUN:
-        return _RUN[verdict](evidence)
+        return (_RUN | (_RUN_LABEL_FREE if "label_free" in evidence else {}))[verdict](evidence)
     sentence = f"Epoch {evidence['selected_epoch']:.0f} was selected. {at_selection}"
     if verdict == Verdict.HEALTHY and evidence["end_collapsed"]:
         sentence += f" From epoch {evidence['onset_epoch']:.0f} to the end the run is collapsed."
@@ -82,7 +84,7 @@ _EPOCH: dict[Verdict, Callable[[Evidence], str]] = {
         f"badly: F1 {e['f1']:.3f}{_share_predicted(e)}."
     ),
     Verdict.INVERTED: lambda e: (
-        f"The ranking is upside down: AUC {e['auc']:.3f}, and {1 - e['auc']:.3f} if every score changed its "
+        f"The ranking is inverted: AUC {e['auc']:.3f}, and {1 - e['auc']:.3f} if every score changed its "
         f"sign. F1 {e['f1']:.3f}; {_trivial(e)}."
     ),
     Verdict.ALL_NEGATIVE: _one_class("negative"),
@@ -110,7 +112,7 @@ _EPOCH_OF_MANY: dict[Verdict, Callable[[Evidence], str]] = {
         f"The ranking is good (AUC {e['auc']:.3f}) but {_most(e)}: F1 {e['f1']:.3f} (means over the classes)."
     ),
     Verdict.INVERTED: lambda e: (
-        f"The ranking is upside down: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
+        f"The ranking is inverted: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
     ),
     Verdict.CONSTANT: lambda e: (
         f"The scores hardly rank and {_most(e)}: AUC {e['auc']:.3f}, F1 {e['f1']:.3f} (means over the classes)."
@@ -120,6 +122,31 @@ _EPOCH_OF_MANY: dict[Verdict, Callable[[Evidence], str]] = {
     ),
     Verdict.UNDEFINED: lambda e: "AUC is undefined: the labels are of one class. Evaluate on rows of all.",
 }
+
+
+_EPOCH_LABEL_FREE: dict[Verdict, Callable[[Evidence], str]] = {
+    Verdict.HEALTHY: lambda e: f"P ranks above U ({_estimated(e)}), and {_share_of_u(e)}; true labels were not asked.",
+    Verdict.PRIOR_MISMATCH: lambda e: (
+        f"P ranks above U ({_estimated(e)}), but {_share_of_u(e)}: the threshold is off, or the prior is wrong."
+    ),
+    Verdict.INVERTED: lambda e: f"P ranks below U: {_estimated(e)}.",
+    Verdict.ALL_NEGATIVE: lambda e: f"Next to no row is predicted positive: {_share_of_u(e)} ({_estimated(e)}).",
+    Verdict.ALL_POSITIVE: lambda e: f"Next to all rows are predicted positive: {_share_of_u(e)} ({_estimated(e)}).",
+    Verdict.CONSTANT: lambda e: (
+        f"All scores of U are practically equal (standard deviation {e['score_sd']:.2g}, {_estimated(e)})."
+    ),
+    Verdict.WEAK_RANKING: lambda e: f"P hardly ranks above U: {_estimated(e)}; {_share_of_u(e)}.",
+    Verdict.UNDEFINED: lambda e: "Nothing can be said: P or U has no row. Hold out rows of both.",
+}
+
+
+def _estimated(e: Evidence) -> str:
+    return f"AUC estimated from P, U and the prior {e['auc']:.3f}"
+
+
+def _share_of_u(e: Evidence) -> str:
+    predicted, prior = percent(e["predicted_positive"]), percent(e["prevalence"])
+    return f"{predicted} of U are predicted positive where the prior says {prior}"
 
 
 def _most(e: Evidence) -> str:
@@ -166,4 +193,25 @@ _RUN: dict[Verdict, Callable[[Evidence], str]] = {
         f"(correlation with the mean score {e['driver_correlation']:.2f})."
     ),
     Verdict.DIVERGED: _diverged,
+}
+
+
+_RUN_LABEL_FREE: dict[Verdict, Callable[[Evidence], str]] = {
+    Verdict.SELECTION_ARTEFACT: lambda e: (
+        f"Epoch {e['selected_epoch']:.0f} was selected ({_estimated(e)}; {_share_of_u(e)}), but {_later_epochs(e)}, "
+        f"the first being epoch {e['first_healthy_later']:.0f}: the selection failed, as far as P and U can tell."
+    ),
+    Verdict.TRANSIENT: lambda e: (
+        f"Collapsed for {e['longest_collapse']:.0f} epochs from epoch {e['longest_collapse_from']:.0f} on, but "
+        f"healthy at the selected epoch {e['selected_epoch']:.0f} and at the end, as far as P and U can tell."
+    ),
+    Verdict.STOPPED_EARLY: lambda e: (
+        f"Collapsed at epoch {e['epochs']:.0f}, the last (estimated AUC {e['end_auc']:.3f}), but a longer run is "
+        f"healthy at its end, epoch {e['longer_epochs']:.0f}: training was stopped before it healed."
+    ),
+    Verdict.SELF_REINFORCING: lambda e: (
+        "Collapsed at the end, and what the run feeds itself went down with it: the driver ends at "
+        f"{e['driver_end']:.3g} against a reference of {e['driver_reference']:.3g} (correlation with the mean score "
+        f"{e['driver_correlation']:.2f})."
+    ),
 }

@@ -29,26 +29,25 @@ Many classes are judged by the means over them, F1 at the largest logit and AUC 
 threshold to be moved, so F1* is F1, and the class predicted most often takes the place of both one-class rules: the
 decision "cuts well" unless nearly all rows, all but one_class of those of the other classes, are predicted as it.
 
-Verdicts on whole runs are in :mod:`jaxpu.collapse.runs`.
+Where no true label is known, P, U and the given prior are judged: :mod:`jaxpu.collapse.label_free`. Verdicts on whole
+runs are in :mod:`jaxpu.collapse.runs`.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
-from numpy.typing import ArrayLike
 
+from jaxpu.collapse import label_free
+from jaxpu.collapse.columns import Metrics, Numbers, aligned, require
 from jaxpu.collapse.verdicts import DEFAULT_THRESHOLDS, Thresholds, Verdict
-
-Metrics: TypeAlias = Mapping[str, ArrayLike | float]
-"""Recorded columns of one split, by their names without its prefix."""
 
 EPOCH_ORDER: tuple[Verdict, ...] = (
     Verdict.DIVERGED,
     Verdict.UNDEFINED,
     Verdict.INVERTED,
     Verdict.THRESHOLD_SHIFT,
+    Verdict.PRIOR_MISMATCH,
     Verdict.ALL_NEGATIVE,
     Verdict.ALL_POSITIVE,
     Verdict.CONSTANT,
@@ -82,7 +81,7 @@ class Assessment(NamedTuple):
         collapsed: Whether the epoch is collapsed.
     """
 
-    numbers: dict[str, Float[np.ndarray, "..."]]
+    numbers: Numbers
     flags: dict[Verdict, Bool[np.ndarray, "..."]]
     collapsed: Bool[np.ndarray, "..."]
 
@@ -96,7 +95,8 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
             of one shape. If oracle_f1_decision is there (F1 at a method's own decision rule), it is judged in
             the place of oracle_f1; where the two differ, q belongs to another decision and neither
             all_negative nor all_positive can hold. Of many classes oracle_f1, oracle_auc, predicted_most,
-            largest_class and score_sd, as :func:`jaxpu.metrics.multiclass.oracle_metrics` records them.
+            largest_class and score_sd, as :func:`jaxpu.metrics.multiclass.oracle_metrics` records them. Without
+            true labels those of :mod:`jaxpu.collapse.label_free`.
         thresholds: The numbers that the rules compare with.
 
     Returns:
@@ -111,7 +111,10 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
     >>> float(assessment.numbers["prevalence"]), bool(assessment.flags[Verdict.THRESHOLD_SHIFT])
     (0.5, True)
     """
-    if "predicted_most" in metrics:
+    if "oracle_f1" not in metrics and "unlabeled_positive" in metrics:
+        numbers = label_free.numbers(metrics)
+        flags = label_free.flags(numbers, thresholds)
+    elif "predicted_most" in metrics:
         numbers = _numbers_of_many(metrics)
         flags = _flags_of_many(numbers, thresholds)
     else:
@@ -159,7 +162,7 @@ def collapsed_epochs(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRES
     return assess(metrics, thresholds=thresholds).collapsed
 
 
-def _flags(numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
+def _flags(numbers: Numbers, t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
     f1, auc, spread = numbers["f1"], numbers["auc"], numbers["score_sd"]
     predicted, prevalence = numbers["predicted_positive"], numbers["prevalence"]
     finite = np.isfinite(spread)
@@ -176,6 +179,7 @@ def _flags(numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds) -> di
         Verdict.UNDEFINED: finite & ~judged,
         Verdict.INVERTED: inverted & ~constant,
         Verdict.THRESHOLD_SHIFT: good & ~cuts_well & ~constant,
+        Verdict.PRIOR_MISMATCH: np.zeros_like(judged),
         Verdict.ALL_NEGATIVE: all_negative,
         Verdict.ALL_POSITIVE: all_positive,
         Verdict.CONSTANT: constant,
@@ -185,9 +189,7 @@ def _flags(numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds) -> di
     return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
 
 
-def _flags_of_many(
-    numbers: Mapping[str, Float[np.ndarray, "..."]], t: Thresholds
-) -> dict[Verdict, Bool[np.ndarray, "..."]]:
+def _flags_of_many(numbers: Numbers, t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
     auc, spread = numbers["auc"], numbers["score_sd"]
     finite = np.isfinite(spread)
     judged = finite & np.isfinite(auc)
@@ -199,6 +201,7 @@ def _flags_of_many(
         Verdict.UNDEFINED: finite & ~judged,
         Verdict.INVERTED: inverted,
         Verdict.THRESHOLD_SHIFT: good & one_class,
+        Verdict.PRIOR_MISMATCH: never,
         Verdict.ALL_NEGATIVE: never,
         Verdict.ALL_POSITIVE: never,
         Verdict.CONSTANT: one_class & ~good & ~inverted,
@@ -208,22 +211,9 @@ def _flags_of_many(
     return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
 
 
-def _columns(metrics: Metrics, names: Sequence[str]) -> dict[str, Float[np.ndarray, "..."]]:
-    """The named columns, those of them that are there.
-
-    Raises:
-        ValueError: their shapes differ.
-    """
-    columns = {name: np.asarray(metrics[name], dtype=np.float64) for name in names if name in metrics}
-    shapes = {name: column.shape for name, column in columns.items()}
-    if len(set(shapes.values())) > 1:
-        raise ValueError(f"expected metrics of one shape, one entry an epoch; got {shapes}")
-    return columns
-
-
-def _numbers_of_many(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
-    _require(metrics, _NEEDED_OF_MANY, ", ".join(_NEEDED_OF_MANY))
-    columns = _columns(metrics, (*_NEEDED_OF_MANY, "score_mean"))
+def _numbers_of_many(metrics: Metrics) -> Numbers:
+    require(metrics, _NEEDED_OF_MANY, ", ".join(_NEEDED_OF_MANY))
+    columns = aligned(metrics, (*_NEEDED_OF_MANY, "score_mean"))
     unknown = np.full_like(columns["oracle_f1"], np.nan)
     return {name.removeprefix("oracle_"): column for name, column in columns.items()} | {
         "f1_best": columns["oracle_f1"],
@@ -233,10 +223,10 @@ def _numbers_of_many(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
     }
 
 
-def _numbers(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
+def _numbers(metrics: Metrics) -> Numbers:
     needed = _NEEDED if "prevalence" in metrics else (*_NEEDED, *_FOR_PREVALENCE)
-    _require(metrics, needed, f"{', '.join(_NEEDED)}, and prevalence or {' and '.join(_FOR_PREVALENCE)}")
-    columns = _columns(metrics, (*_NEEDED, *_FOR_PREVALENCE, *_OPTIONAL))
+    require(metrics, needed, f"{', '.join(_NEEDED)}, and prevalence or {' and '.join(_FOR_PREVALENCE)}")
+    columns = aligned(metrics, (*_NEEDED, *_FOR_PREVALENCE, *_OPTIONAL))
     prevalence = columns["prevalence"] if "prevalence" in columns else _prevalence(columns)
     f1 = columns.pop("oracle_f1_decision", columns["oracle_f1"])
     here = f1 == columns["oracle_f1"]
@@ -248,17 +238,7 @@ def _numbers(metrics: Metrics) -> dict[str, Float[np.ndarray, "..."]]:
     }
 
 
-def _require(metrics: Metrics, needed: Sequence[str], in_words: str) -> None:
-    missing = [name for name in needed if name not in metrics]
-    if missing:
-        raise ValueError(
-            f"missing metrics {missing}; got {sorted(metrics)}. The verdicts need {in_words}: "
-            "recorded columns without their split's prefix, "
-            "or what score_metrics(scores, labels) returns"
-        )
-
-
-def _prevalence(columns: Mapping[str, Float[np.ndarray, "..."]]) -> Float[np.ndarray, "..."]:
+def _prevalence(columns: Numbers) -> Float[np.ndarray, "..."]:
     """π from accuracy = TP + TN = q precision + (1 − π − q (1 − precision)), in shares of the rows."""
     predicted = columns["predicted_positive"]
     hits = np.where(predicted > 0, predicted * columns["oracle_precision"], 0.0)

@@ -10,13 +10,18 @@ from typing import NamedTuple
 
 
 class Verdict(StrEnum):
-    """What is wrong, if anything; the last four are about a run, not about one epoch."""
+    """What is wrong, if anything; the last four are about a run, not about one epoch.
+
+    ``prior_mismatch`` is a verdict without true labels: the share of U that is predicted positive is far from the
+    given prior, which with true labels would be a threshold_shift or a wrong prior.
+    """
 
     HEALTHY = "healthy"
     UNDEFINED = "undefined"
     DIVERGED = "diverged"
     INVERTED = "inverted"
     THRESHOLD_SHIFT = "threshold_shift"
+    PRIOR_MISMATCH = "prior_mismatch"
     ALL_NEGATIVE = "all_negative"
     ALL_POSITIVE = "all_positive"
     CONSTANT = "constant"
@@ -33,12 +38,14 @@ class Thresholds:
 
     Attributes:
         good_auc: AUC from which a ranking is good. 0.7 is a usual lower limit of acceptable discrimination.
-        inverted_auc: AUC up to which a ranking is upside down; 0.2 is out of reach of chance on 40 rows.
+        inverted_auc: AUC up to which a ranking is inverted; 0.2 is out of reach of chance on 40 rows.
         healthy_share: Share of the best F1 that the threshold in use must reach.
         one_class: Predicted positives, as a share of the positives, up to which a classifier is all_negative
             (and the same of the other class for all_positive). 0 asks for not a single one.
         constant_spread: Standard deviation of the scores, as a share of that of the labels, up to which they
             are constant.
+        prior_distance: How far the share of U predicted positive may be from the given prior π, as a share of
+            min(π, 1 - π), before they do not fit (without true labels).
         collapsed_f1: F1 below which a classifier that is not healthy counts as collapsed.
         lasting_epochs: Consecutive collapsed epochs that make a collapse transient rather than a slow start.
         exploding_loss: Ratio of |loss| at the last epoch to its least value (or 1) above which it has
@@ -54,6 +61,7 @@ class Thresholds:
     healthy_share: float = 0.8
     one_class: float = 0.02
     constant_spread: float = 1e-3
+    prior_distance: float = 0.5
     collapsed_f1: float = 0.1
     lasting_epochs: int = 3
     exploding_loss: float = 100.0
@@ -65,7 +73,7 @@ class Thresholds:
         if not self.inverted_auc < self.good_auc:
             raise ValueError(
                 f"expected inverted_auc < good_auc; got {self.inverted_auc} and {self.good_auc}: "
-                "a ranking cannot be upside down and good"
+                "a ranking cannot be inverted and good"
             )
 
 

@@ -19,6 +19,7 @@ Conventions, the same everywhere:
 
 from jaxpu.metrics import multiclass
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
+from jaxpu.metrics.checks import undefined_reason
 from jaxpu.metrics.oracle import oracle_metrics
 from jaxpu.metrics.proxy import nn_risk, proxy_metrics, pu_accuracy, pu_auc, variational
 from jaxpu.metrics.ranking import (
@@ -29,7 +30,6 @@ from jaxpu.metrics.ranking import (
     f1_rescue,
     quantile_threshold,
 )
-from jaxpu.metrics.rows import undefined_reason
 from jaxpu.metrics.threshold import (
     accuracy,
     f1,
@@ -39,6 +39,7 @@ from jaxpu.metrics.threshold import (
     predicted_positive,
     recall,
 )
+from jaxpu.metrics.unlabeled import score_summary
 
 __all__ = [
     "accuracy",
@@ -65,6 +66,7 @@ __all__ = [
     "recall",
     "score_mean",
     "score_sd",
+    "score_summary",
     "undefined_reason",
     "variational",
 ]

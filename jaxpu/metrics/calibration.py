@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxpu.metrics.rows import Labels, rows_of, weighted_mean
+from jaxpu.metrics.checks import Labels, rows_of, weighted_mean
 from jaxpu.types import Logits, Mask, Scalar
 
 

@@ -12,8 +12,8 @@ from jax import Array
 from jaxtyping import Bool, Float, Num
 
 from jaxpu.margins import all_margins, one_hot
+from jaxpu.metrics.checks import weighted_mean
 from jaxpu.metrics.ranking import auc
-from jaxpu.metrics.rows import weighted_mean
 from jaxpu.types import Mask, Scalar
 
 Logits: TypeAlias = Float[Array, "n k"]

@@ -1,8 +1,8 @@
 """All metrics with true labels in one call, from one ranking: what the training loop records every epoch."""
 
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
+from jaxpu.metrics.checks import Labels, rows_of
 from jaxpu.metrics.ranking import auc_of, average_precision_of, f1_best_of, f1_quantile_of, f1_rescue_of, rank
-from jaxpu.metrics.rows import Labels, rows_of
 from jaxpu.metrics.threshold import accuracy, f1, f1_max_shift, precision, predicted_positive, recall
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 
@@ -42,7 +42,7 @@ def oracle_metrics(
         "oracle_f1_rescue": f1_rescue_of(ranking, prior),
         "oracle_f1_best": f1_best_of(ranking),
         "oracle_auc": auc_of(ranking),
-        "oracle_ap": average_precision_of(ranking),
+        "oracle_average_precision": average_precision_of(ranking),
         "oracle_ece": ece(logits, labels, mask=mask),
         "oracle_brier": brier(logits, labels, mask=mask),
         "oracle_log_loss": log_loss(logits, labels, mask=mask),

@@ -8,8 +8,8 @@ leave [0, 1]. They are not clipped to it, since clipping would hide that, and ti
 import jax
 import jax.numpy as jnp
 
+from jaxpu.metrics.checks import rows_of, weighted_mean
 from jaxpu.metrics.ranking import auc
-from jaxpu.metrics.rows import rows_of, weighted_mean
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 

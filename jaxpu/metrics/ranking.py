@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
-from jaxpu.metrics.rows import Labels, Rows, rows_of, weighted_mean
+from jaxpu.metrics.checks import Labels, Rows, rows_of, weighted_mean
 from jaxpu.metrics.threshold import f1_from_counts, f1_of
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 

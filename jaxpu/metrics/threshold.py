@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
-from jaxpu.metrics.rows import Labels, Rows, rows_of, weighted_mean
+from jaxpu.metrics.checks import Labels, Rows, rows_of, weighted_mean
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 
 

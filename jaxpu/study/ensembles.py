@@ -20,7 +20,7 @@ from jaxpu.study.theory import theory
 from jaxpu.study.transient import continued
 
 SETTINGS = ("lr", "bias_lr", "class_weights", "focal", "freeze", "bias_first", "initial_total", "initial_bias")
-METRIC_NAMES = {"oracle_auc": "roc_auc", "oracle_ap": "pr_auc"}
+METRIC_NAMES = {"oracle_auc": "roc_auc", "oracle_average_precision": "pr_auc"}
 POINT = {"update": pl.Int64, "w_mean": pl.Float64, "b": pl.Float64, "score_mean": pl.Float64, "roc_auc": pl.Float64}
 """A point on the path of a run; scores are measured only where the run goes on after its training."""
 

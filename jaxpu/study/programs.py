@@ -196,7 +196,7 @@ def measured(logits: Array, labels: Array, rows: Array) -> dict[str, Array]:
     prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
     low, high = jnp.where(rows, p, jnp.inf).min(), jnp.where(rows, p, -jnp.inf).max()
     found = metrics.oracle_metrics(logits, labels, prior=prevalence, log_p_max=jnp.log(high), mask=rows)
-    names = ("oracle_f1", "oracle_f1_best", "oracle_auc", "oracle_ap", "oracle_ece", "oracle_brier")
+    names = ("oracle_f1", "oracle_f1_best", "oracle_auc", "oracle_average_precision", "oracle_ece", "oracle_brier")
     names += ("oracle_log_loss", "predicted_positive", "score_mean", "score_sd")
     return {k: found[k] for k in names} | {"prevalence": prevalence, "score_min": low, "score_max": high}
 

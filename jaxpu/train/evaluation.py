@@ -78,7 +78,8 @@ def _two_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config:
 
 
 def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> History:
-    return metrics.proxy_metrics(logits, labeled, prior=hyper.prior, mask=mask)
+    given = {"prior": hyper.prior, "mask": mask}
+    return metrics.proxy_metrics(logits, labeled, **given) | metrics.score_summary(logits, labeled, **given)
 
 
 def _train_scores(logits: Array, data: Data) -> History:
