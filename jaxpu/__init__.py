@@ -1,10 +1,26 @@
-"""Positive-unlabelled learning in JAX: losses, mixup, multi-seed sweeps and failure analysis.
+"""Positive-unlabelled learning in JAX: losses, mixup, experiments over many seeds, and failure analysis.
 
 Importing this package costs nothing; import what you need from it:
 
+- ``jaxpu.fit(x, s, method="nnpu", prior=0.4)``: networks on your own rows, one a seed;
+- ``jaxpu.sweep(experiment)``: a whole experiment, in memory or in a folder;
 - ``from jaxpu import losses, mixup``: pure functions, nothing but jax behind them;
-- ``from jaxpu import train, sweep``: one run, or thousands;
-- ``jaxpu run configs/quick.yaml``: the command line.
+- ``jaxpu run quick``: the command line.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxpu.api import Fit, fit, set_up, sweep
+
 __version__ = "0.1.0"
+__all__ = ["Fit", "fit", "set_up", "sweep"]
+
+
+def __getattr__(name: str) -> Any:
+    """The functions of :mod:`jaxpu.api`, imported when they are asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'jaxpu' has no attribute {name!r}")
+    from jaxpu import api
+
+    return getattr(api, name)

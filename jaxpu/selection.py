@@ -8,7 +8,7 @@ what it does; it is not a recommendation.
 
 from typing import Any, NamedTuple
 
-from pydantic import ConfigDict, Field, model_serializer, model_validator
+from pydantic import ConfigDict, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 
@@ -104,7 +104,3 @@ class RuleChoice:
     @classmethod
     def _from_a_name(cls, value: Any) -> Any:
         return {"rule": value} if isinstance(value, str) else value
-
-    @model_serializer
-    def _as_written(self) -> Any:
-        return self.rule if self.validation is None else {"rule": self.rule, "validation": self.validation}

@@ -100,7 +100,7 @@ class Torch:
         x = (source.x - prepared.rows.mean) / prepared.rows.sd
         at = {"device": self._device}
         self._x = {k: torch.tensor(x[getattr(prepared.rows, k)], **at) for k in ("train", "val", "test")}
-        self._y = {k: source.y[getattr(prepared.rows, k)] for k in ("train", "val", "test")}
+        self._y = {k: source.truth[getattr(prepared.rows, k)] for k in ("train", "val", "test")}
         self._labeled = torch.arange(len(prepared.rows.train), **at) < prepared.rows.n_labeled
         self.steps_a_seed = epochs * -(-len(prepared.rows.train) // BATCH)
 

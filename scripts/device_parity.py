@@ -28,7 +28,7 @@ def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[p.rows for p in prepared])
 
     def run(seed: jax.Array, rows: Rows) -> train.History:
-        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.y, jnp.int32), *map(jnp.asarray, rows))
+        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.truth, jnp.int32), *map(jnp.asarray, rows))
         return train.train(train.key_of(seed), data, static, hyper).history
 
     with jax.default_device(device):

@@ -12,7 +12,7 @@ from jaxpu.config import ModelConfig
 
 def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
     model = models.build(ModelConfig(hidden=(64, 32)), (25,))
-    params = model.init(jax.random.key(3), np.nan)
+    params = models.start(model, jax.random.key(3), (25,)).params
     for name, fan_in in (("layer0", 25), ("layer1", 64), ("head", 32)):
         bound = 1 / np.sqrt(fan_in)
         drawn = np.concatenate([np.ravel(params[name]["kernel"]), np.ravel(params[name]["bias"])])
@@ -22,7 +22,7 @@ def test_torch_initialisation_is_uniform_within_one_over_root_fan_in():
 
 
 def test_lecun_initialisation():
-    params = models.build(ModelConfig(hidden=(400,), init="lecun"), (100,)).init(jax.random.key(0), np.nan)
+    params, _ = models.build(ModelConfig(hidden=(400,), init="lecun"), (100,)).init(jax.random.key(0), (100,))
     assert np.std(params["layer0"]["kernel"]) == pytest.approx(0.1, rel=0.02)
     assert not params["layer0"]["bias"].any()
 
@@ -30,27 +30,29 @@ def test_lecun_initialisation():
 @pytest.mark.parametrize("init", ["torch", "lecun"])
 def test_an_untrained_network_predicts_about_its_initial_p(init):
     model = models.build(ModelConfig(init=init), (57,))
-    params = model.init(jax.random.key(1), 0.2)
-    assert float(params["head"]["bias"][0]) == pytest.approx(np.log(0.2 / 0.8), abs=1e-6)
+    start = models.start(model, jax.random.key(1), (57,), 0.2)
+    assert float(start.params["head"]["bias"][0]) == pytest.approx(np.log(0.2 / 0.8), abs=1e-6)
     # untrained logits differ from it by the head's small weights only
-    p = jax.nn.sigmoid(model.apply(params, jnp.zeros((1, 57))))
+    p = jax.nn.sigmoid(model.logits(start, jnp.zeros((1, 57))))
     assert float(p[0]) == pytest.approx(0.2, abs=0.05)
 
 
 def test_the_network_is_the_plain_formula():
     model = models.build(ModelConfig(hidden=(5, 4), dropout=(0.5,)), (3,))
-    params = model.init(jax.random.key(0), 0.4)
+    variables = models.start(model, jax.random.key(0), (3,), 0.4)
+    params = variables.params
     x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
     h = x
     for layer in ("layer0", "layer1"):
         h = np.maximum(h @ np.asarray(params[layer]["kernel"]) + np.asarray(params[layer]["bias"]), 0)
     z = h @ np.asarray(params["head"]["kernel"]) + np.asarray(params["head"]["bias"])
-    np.testing.assert_allclose(model.apply(params, jnp.asarray(x)), z[:, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(model.logits(variables, jnp.asarray(x)), z[:, 0], rtol=1e-5, atol=1e-6)
     linear = models.build(ModelConfig(name="linear"), (3,))
-    w = linear.init(jax.random.key(0), 0.4)
+    variables = models.start(linear, jax.random.key(0), (3,), 0.4)
+    w = variables.params
     assert set(w) == {"head"}
     np.testing.assert_allclose(
-        linear.apply(w, jnp.asarray(x)),
+        linear.logits(variables, jnp.asarray(x)),
         (x @ np.asarray(w["head"]["kernel"]) + np.asarray(w["head"]["bias"]))[:, 0],
         rtol=1e-5,
     )
@@ -85,8 +87,10 @@ def test_dropout_keeps_the_right_share_independently_and_the_mean_exactly(rate, 
 
 def test_dropout_is_off_without_a_key_and_differs_between_keys():
     model = models.build(ModelConfig(hidden=(32,), dropout=(0.5,)), (3,))
-    params, x = model.init(jax.random.key(0), 0.5), jnp.ones((4, 3))
-    np.testing.assert_array_equal(model.apply(params, x), model.apply(params, x))
-    a, b = (model.apply(params, x, jax.random.key(i)) for i in (1, 2))
+    variables, x = models.start(model, jax.random.key(0), (3,)), jnp.ones((4, 3))
+    still = model.logits(variables, x)
+    np.testing.assert_array_equal(still, model.apply(*variables, x, train=True)[0])
+    np.testing.assert_array_equal(still, model.apply(*variables, x, key=jax.random.key(1))[0])
+    a, b = (model.apply(*variables, x, key=jax.random.key(i), train=True)[0] for i in (1, 2))
     assert not np.allclose(a, b)
-    assert not np.allclose(a, model.apply(params, x))
+    assert not np.allclose(a, still)

@@ -224,7 +224,8 @@ def test_the_seeds_of_a_sweep_are_base_classifiers(tmp_path):
     rows = []
     for run in sweep.runs_of(base):
         model = models.build(run.cell.model, (2,))
-        results.write_parameters(tmp_path, run.run_id, model.init(jax.random.key(run.seed), 0.5))
+        start = models.start(model, jax.random.key(run.seed), (2,), 0.5)
+        results.write_parameters(tmp_path, run.run_id, start._asdict())
         identity = (run.run_id, "gaussians", run.cell.method_name, run.seed, 1, 1)
         rows.append(dict(zip(results.IDENTITY, identity, strict=True)))
     results.write_frame(tmp_path / "runs.parquet", pl.DataFrame(rows))
@@ -236,7 +237,7 @@ def test_the_seeds_of_a_sweep_are_base_classifiers(tmp_path):
     np.testing.assert_array_equal(y, source.y)
     assert labeled.mean() == pytest.approx(0.5, abs=0.01)
     rows = sweep.prepare(base.data, 1).rows
-    parameters = results.read_parameters(tmp_path, sweep.runs_of(base)[1].run_id)
+    parameters = results.read_parameters(tmp_path, sweep.runs_of(base)[1].run_id)["params"]
     hidden = np.maximum(
         (source.x - rows.mean) / rows.sd @ parameters["layer0"]["kernel"] + parameters["layer0"]["bias"], 0
     )

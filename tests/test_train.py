@@ -70,7 +70,7 @@ def plain_loop(cell, key, data, static, params, prior):
 def test_training_is_the_plain_loop(method):
     cell = first_cell(tiny(methods=[method], training__weight_decay=0.01, **FEW_LABELS))
     key, data, static, hyper = run_inputs(cell)
-    start = models.build(static.model, (3,)).init(jax.random.fold_in(key, train.INIT), hyper.initial_p)
+    start = train.init(key, data, static, hyper).params
     theta, skipped = plain_loop(cell, key, data, static, start, float(hyper.prior))
     run = jitted_train(key, data, static, hyper)
     got = np.append(np.ravel(run.state.params["head"]["kernel"]), run.state.params["head"]["bias"])
@@ -91,8 +91,8 @@ def test_changing_numbers_recompiles_nothing():
         {"training__initial_p": 0.01},
         {"training__weight_decay": 0.0},
         {"data__prior_scale": 0.5},
-        {"methods": [{"preset": "vpudra_softlabel", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
-        {"methods": ["vpu"]},
+        {"methods": [{"preset": "vpudra_fixed", "anchor": 0.3, "floor": 0.2, "partner_floor": 0.1}]},
+        {"methods": [{"preset": "vpudra_fixed", "anchor": {"start": 1.0, "end": 0.5}, "weight": 0.3}]},
     ):
         key, data, static, hyper = run_inputs(first_cell(tiny(**(FEW_LABELS | change))))
         jitted_train(key, data, static, hyper)
@@ -153,7 +153,7 @@ def test_a_run_stops_when_all_its_rules_have_and_the_device_agrees_with_the_repl
 def test_rules_followed_on_the_device_are_the_rules_replayed(columns):
     static = first_cell_static()
     values = np.array(columns, np.float32)
-    state = train.State({}, (), jnp.zeros((), jnp.int32), jnp.full(2, -jnp.inf), jnp.full(2, -1), None)
+    state = train.State({}, {}, (), jnp.zeros((), jnp.int32), jnp.full(2, -jnp.inf), jnp.full(2, -1), None)
     finished_after = None
     for epoch, row in enumerate(values):
         history = {rule.column: jnp.asarray(v) for rule, v in zip(static.rules, row, strict=True)}
@@ -189,7 +189,7 @@ def test_the_best_parameters_are_kept(long_runs):
         for name in ("val_oracle_auc", "test_oracle_log_loss"):
             np.testing.assert_allclose(again[name], stopped.history[name][best], rtol=1e-5)
         if best < int(stopped.state.epoch) - 1:
-            last = evaluate(stopped.state.params, data, static, hyper)
+            last = evaluate(stopped.state.variables, data, static, hyper)
             assert float(last["test_oracle_log_loss"]) != pytest.approx(float(again["test_oracle_log_loss"]), rel=1e-4)
 
 
@@ -219,8 +219,8 @@ def test_probes_see_the_network_after_each_epoch():
     cell = first_cell(tiny(**FEW_LABELS))
     key, data, static, hyper = run_inputs(cell)
     probes = (
-        ("weights", lambda seen: seen.params["head"]["kernel"][:, 0]),
-        ("test_mean", lambda seen: jax.nn.sigmoid(seen.apply(seen.params, seen.x_test)).mean()),
+        ("weights", lambda seen: seen.variables.params["head"]["kernel"][:, 0]),
+        ("test_mean", lambda seen: jax.nn.sigmoid(seen.logits(seen.x_test)).mean()),
     )
     run = jitted_train(key, data, dataclasses.replace(static, probes=probes), hyper)
     assert run.history["probe_weights"].shape == (12, 3)

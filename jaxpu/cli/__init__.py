@@ -16,7 +16,7 @@ from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
 
 if TYPE_CHECKING:
-    from jaxpu.config import AnyExperiment, Experiment
+    from jaxpu.config import Experiment
 
 
 @dataclass(frozen=True)
@@ -184,37 +184,11 @@ def _prepare_backend(devices: int | None) -> None:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
 
 
-def _write(folder: Path, experiment: "Experiment", runs: Any, provenance: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
+def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
+    from jaxpu import report
 
-    from jaxpu import analysis, config, report, results
-
-    tables = analysis.tables(runs, experiment)
-    for name, frame in tables._asdict().items():
-        if not frame.is_empty():
-            results.write_frame(folder / f"{name}.csv", frame)
-    resolved = config.to_dict(experiment)
-    runs, *frames = (_with_cells(frame, experiment) for frame in (runs, *tables[:3]))
-    report.write(folder, runs, *frames, provenance, resolved, rules=tables.rules, claims=tables.claims)
-    console = Console() if sys.stdout.isatty() else Console(width=100)  # a log has no width: the table's own
-    console.print(report.table_rich(*frames[1:], resolved))
-    for row in tables.claims.iter_rows(named=True):
-        console.print(f"[bold]{row['verdict']}[/]: {escape(row['claim'])}", highlight=False)
+    report.console().print(report.publish(folder, experiment, recorded, provenance))
     print(f"page: {folder / 'report.html'}")
-
-
-def _with_cells(frame: Any, experiment: "AnyExperiment") -> Any:
-    """A table with the labels that the report still reads."""
-    import polars as pl
-
-    from jaxpu.analysis import with_labels
-
-    if "metric" in frame.columns:
-        frame = frame.with_columns(pl.col("metric").replace("f1_below", "f1_below_0.1"))
-    unnamed = frame.with_columns(dataset=pl.lit(""), method=pl.lit("")) if frame.height else frame
-    cells = with_labels(unnamed, experiment.grid_columns)["label"] if frame.height else pl.Series([], dtype=pl.String)
-    return frame.with_columns(cell=cells)
 
 
 def _report(folder: Path) -> int:

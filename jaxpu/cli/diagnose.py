@@ -1,5 +1,6 @@
 """``jaxpu diagnose``: the verdict on scores that any program wrote."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,20 +14,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Diagnose:
-    """Judge the scores in a CSV or npz file that any program wrote: does the classifier fail, and in what way?
+    """Judge the scores in a CSV, Parquet or npz file that any program wrote: does the classifier fail, and in what way?
 
     With one set of scores it is judged as it is. With several epochs (--epoch names their column; in an npz the
     scores have shape (epochs, n)) the run is judged: did training fail, or was the wrong epoch kept?
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file: .csv with a row an example, or .npz."""
+    """The file: .csv or .parquet with a row an example, or .npz."""
     scores: str = "score"
     """Column or array of the scores, larger = more positive."""
     labels: str = "label"
     """Column or array of the true labels, 0 and 1."""
     epoch: str | None = None
-    """Column of the epoch, in a CSV with a row an example and epoch."""
+    """Column of the epoch, in a table with a row an example and epoch."""
     selected: str | None = None
     """The epoch that was kept, as the file names it (in an npz from 1); the last if not given."""
     threshold: float = 0.5
@@ -39,6 +40,8 @@ def diagnose(command: Diagnose) -> int:
     from jaxpu.collapse.files import read_scores
     from jaxpu.config import ConfigError
 
+    if not math.isfinite(command.threshold):
+        raise ConfigError(f"--threshold is {command.threshold}, expected a finite number; 0.5 for probabilities")
     try:
         found = read_scores(command.file, scores=command.scores, labels=command.labels, epoch=command.epoch)
     except ValueError as error:

@@ -13,7 +13,7 @@ def list_all() -> int:
 
     from jaxpu import config, data, ensemble, study
     from jaxpu.data.dataset import first_line
-    from jaxpu.methods import METHODS, formula
+    from jaxpu.methods import METHODS, describe
     from jaxpu.selection import RULES
 
     def documented(entries: Mapping[str, Any]) -> dict[str, str]:
@@ -21,9 +21,9 @@ def list_all() -> int:
 
     console = Console()
     for title, rows in (
-        ("configurations", {name: _asked(path) for name, path in config.list_configs().items()}),
+        ("configurations", {name: _description(path) for name, path in config.list_configs().items()}),
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
-        ("methods", {name: formula(method) for name, method in METHODS.items()}),
+        ("methods", {name: describe(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
         ("trainers of ensembles", documented(ensemble.TRAINERS)),
         ("baselines of ensembles", documented(ensemble.BASELINES)),
@@ -37,8 +37,7 @@ def list_all() -> int:
     return 0
 
 
-def _asked(path: Path) -> str:
-    """What a configuration asks, from its first line: to read them all as YAML takes a second."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        first = file.readline()
-    return first.lstrip("# ").strip() if first.startswith("#") else ""
+def _description(path: Path) -> str:
+    """What a configuration asks, without reading all of it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("description:")), "")

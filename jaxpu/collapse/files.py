@@ -1,16 +1,18 @@
-"""Scores and labels that another program wrote: CSV or npz, checked before they are judged."""
+"""Scores and labels that another program wrote, in a CSV, Parquet or npz file: checked before they are judged."""
 
-import zipfile
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 from jaxtyping import Float, Int
 
+from jaxpu.data import cells, files
 
-class ScoresError(ValueError):
-    """A file of scores that cannot be judged; the message says what was expected, what came, and what to do."""
+ScoresError: TypeAlias = cells.TableError
+"""A file of scores that cannot be judged; the message says what was expected, what came, and what to do."""
 
 
 class Scores(NamedTuple):
@@ -21,11 +23,12 @@ class Scores(NamedTuple):
     epochs: list[str]
 
 
-def read_scores(path: Path, *, scores: str = "score", labels: str = "label", epoch: str | None = None) -> Scores:
+def read_scores(path: str | Path, *, scores: str = "score", labels: str = "label", epoch: str | None = None) -> Scores:
     """Read scores and labels.
 
-    A CSV has a row an example, or with ``epoch`` a row an example and epoch, the examples of every epoch in the same
-    order. An npz has an array (n,) or (epochs, n) of scores and one (n,) of labels.
+    A table has a row an example, or with ``epoch`` a row an example and epoch, the examples of every epoch in the same
+    order; epochs are put in the order of their numbers, and keep their names. An npz has an array (n,) or (epochs, n)
+    of scores and one (n,) of labels. A score that is NaN, infinite or left empty is a finding, not an error.
 
     Args:
         path: the file. scores, labels: names of the columns or arrays. epoch: name of the column of epochs.
@@ -33,64 +36,58 @@ def read_scores(path: Path, *, scores: str = "score", labels: str = "label", epo
     Raises:
         ScoresError: the file cannot be read, a name is not in it, labels are not 0 and 1, epochs do not match.
     """
-    readers = {".csv": _csv, ".npz": _npz}
-    if path.suffix not in readers:
-        raise ScoresError(f"{path}: expected a .csv or .npz file, got {path.suffix or 'no ending'!r}")
-    if not path.is_file():
-        raise ScoresError(f"no file at {path}")
-    found = readers[path.suffix](path, scores, labels, epoch)
+    path = files.expanded(path)
+    found = (_arrays if files.ending(path) in files.ARRAYS else _table)(path, scores, labels, epoch)
+    if not found.scores.size:
+        raise ScoresError(f"{path} holds no row")
+    if np.isnan(found.labels).any():
+        count = int(np.isnan(found.labels).sum())
+        raise ScoresError(f"{path}: {labels!r} is empty in {count} rows; fill or drop them")
     if not np.isin(found.labels, (0, 1)).all():
         odd = np.unique(found.labels[~np.isin(found.labels, (0, 1))])[:5].tolist()
         raise ScoresError(f"{path}: {labels!r} must hold 0 and 1 only, got {odd}; map the positive class to 1")
-    if not found.scores.size:
-        raise ScoresError(f"{path} holds no row")
     return found._replace(labels=found.labels.astype(int))
 
 
-def _csv(path: Path, scores: str, labels: str, epoch: str | None) -> Scores:
-    try:
-        frame = pl.read_csv(path, infer_schema_length=None)
-    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
-        raise ScoresError(f"{path} is not a CSV: {str(error).splitlines()[0]}") from None
-    columns = {"--scores": scores, "--labels": labels} | ({"--epoch": epoch} if epoch else {})
-    for option, name in columns.items():
-        if name not in frame.columns:
-            raise ScoresError(f"{path} has no column {name!r}; name it with {option}, of {', '.join(frame.columns)}")
-    if frame.is_empty():
-        raise ScoresError(f"{path} holds no row")
-    for name in (scores, labels):
-        if not frame[name].dtype.is_numeric() and frame[name].dtype != pl.Boolean:
-            raise ScoresError(f"{path}: column {name!r} must be numbers, got for example {frame[name][0]!r}")
-        if frame[name].null_count():
-            raise ScoresError(f"{path}: column {name!r} is empty in {frame[name].null_count()} rows; fill or drop them")
+def _table(path: Path, scores: str, labels: str, epoch: str | None) -> Scores:
+    columns = files.read_table(path)
+    options = {"--scores": scores, "--labels": labels} | ({"--epoch": epoch} if epoch else {})
+    for option, name in options.items():
+        if name not in columns:
+            raise ScoresError(f"{path} has no column {name!r}; name it with {option}, of {cells.listed(columns)}")
+    values, truth = (cells.numbers(columns[name], f"{path}: column {name!r}") for name in (scores, labels))
     if epoch is None:
-        return Scores(frame[scores].cast(pl.Float64).to_numpy()[None], frame[labels].cast(pl.Float64).to_numpy(), [""])
-    parts = frame.partition_by(epoch, maintain_order=True)
-    truth = [part[labels].cast(pl.Float64).to_numpy() for part in parts]
-    for part, seen in zip(parts, truth, strict=True):
-        if len(seen) != len(truth[0]) or (seen != truth[0]).any():
+        return Scores(values[None], truth, [""])
+    names = columns[epoch].cast(pl.String).fill_null("")
+    order = sorted(dict.fromkeys(names), key=_in_order(names))
+    rows = {name: np.flatnonzero((names == name).to_numpy()) for name in order}
+    first = truth[rows[order[0]]]
+    for name in order:
+        if not np.array_equal(truth[rows[name]], first, equal_nan=True):
             raise ScoresError(
-                f"{path}: {epoch} {part[epoch][0]} has other labels than {epoch} {parts[0][epoch][0]}: every epoch "
-                f"needs the same {len(truth[0])} examples in the same order"
+                f"{path}: {epoch} {name} has other labels than {epoch} {order[0]}: every epoch "
+                f"needs the same {len(first)} examples in the same order"
             )
-    values = np.stack([part[scores].cast(pl.Float64).to_numpy() for part in parts])
-    return Scores(values, truth[0], [str(part[epoch][0]) for part in parts])
+    return Scores(np.stack([values[rows[name]] for name in order]), first, order)
 
 
-def _npz(path: Path, scores: str, labels: str, epoch: str | None) -> Scores:
-    if epoch:
-        raise ScoresError(f"{path}: --epoch names a column of a CSV; in an npz the scores have shape (epochs, n)")
+def _in_order(names: pl.Series) -> Callable[[str], float]:
+    """Numbers by value; if any name is no number, all in the order of the file."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, AttributeError, zipfile.BadZipFile) as error:
-        raise ScoresError(f"{path} is not an npz of plain arrays: {error}") from None
-    for option, name in {"--scores": scores, "--labels": labels}.items():
-        if name not in arrays:
-            raise ScoresError(f"{path} has no array {name!r}; name it with {option}, of {', '.join(arrays)}")
-        if arrays[name].dtype.kind not in "biuf":
-            raise ScoresError(f"{path}: array {name!r} must be numbers, got {arrays[name].dtype}")
-    values, truth = arrays[scores].astype(np.float64), arrays[labels]
+        numbers = {name: float(name) for name in names.unique()}
+    except ValueError:
+        numbers = {"": math.nan}
+    return numbers.__getitem__ if all(map(math.isfinite, numbers.values())) else lambda name: 0.0
+
+
+def _arrays(path: Path, scores: str, labels: str, epoch: str | None) -> Scores:
+    if epoch:
+        raise ScoresError(f"{path}: --epoch names a column of a table; in an npz the scores have shape (epochs, n)")
+    arrays = files.read_arrays(path, [scores, labels])
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            raise ScoresError(f"{path}: array {name!r} must be numbers, got {array.dtype}")
+    values, truth = arrays[scores].astype(np.float64), arrays[labels].astype(np.float64)
     if truth.ndim != 1 or values.ndim not in (1, 2) or values.shape[-1] != truth.size:
         raise ScoresError(
             f"{path}: expected scores (n,) or (epochs, n) and labels (n,); got {values.shape} and {truth.shape}"

@@ -41,8 +41,8 @@ def score_metrics(scores: ArrayLike, labels: ArrayLike, *, threshold: float = 0.
     metrics["prevalence"] = float(positive.mean())
     if not np.isfinite(values).all():
         return metrics
-    with np.errstate(over="ignore"):  # finite scores beyond the range of their own square have sd = inf
-        metrics |= {"score_mean": float(values.mean()), "score_sd": float(values.std())}
+    scale = max(1.0, float(np.abs(values).max()) / 1e150)  # so that squares and sums of finite scores are finite
+    metrics |= {"score_mean": scale * float((values / scale).mean()), "score_sd": scale * float((values / scale).std())}
     metrics["predicted_positive"] = float((values > threshold).mean())
     if 0 < metrics["prevalence"] < 1:
         metrics |= _against_labels(values, positive, threshold)

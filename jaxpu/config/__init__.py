@@ -20,7 +20,6 @@ from jaxpu.config.schema import (
     SelectionConfig,
     Share,
     TrainingConfig,
-    named_method,
 )
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
 from jaxpu.config.validate import put, validate, value_at
@@ -56,7 +55,6 @@ __all__ = [
     "load",
     "load_yaml",
     "matching",
-    "named_method",
     "parse",
     "point_label",
     "points",

@@ -16,10 +16,9 @@ from jaxpu.config.schema import (
     SelectionConfig,
     TrainingConfig,
     as_dict,
-    named_method,
 )
 from jaxpu.config.validate import mistaken, put, validate, value_at
-from jaxpu.methods import Method
+from jaxpu.methods import Method, as_entry, asks_for, named_method
 from jaxpu.selection import RULES
 
 
@@ -70,8 +69,8 @@ class Experiment(AnyExperiment):
 
     Attributes:
         kind: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known.
-        methods: names of presets (``jaxpu list``), or mappings ``{preset: ..., name: ..., anchor: 0.5}`` that
-            change one.
+        methods: names of presets (``jaxpu list``), mappings ``{preset: ..., name: ..., anchor: 0.5}`` that change
+            one, or a :class:`jaxpu.methods.Method`.
     """
 
     SWEEPS = ("data", "model", "training", "selection", "method")
@@ -81,7 +80,7 @@ class Experiment(AnyExperiment):
     model: ModelConfig = Field(default_factory=ModelConfig)
     training: TrainingConfig = Field(default_factory=TrainingConfig)
     selection: SelectionConfig = Field(default_factory=SelectionConfig)
-    methods: tuple[str | dict[str, Any], ...] = Field(default=("vpu",), min_length=1)
+    methods: tuple[str | dict[str, Any] | Method, ...] = Field(default=("vpu",), min_length=1)
 
     @property
     def rules(self) -> tuple[str, ...]:
@@ -95,9 +94,9 @@ class Experiment(AnyExperiment):
         base = groups | {"kind": self.kind, "seeds": self.seeds, "first_seed": self.first_seed, "probes": self.probes}
         return [self._cell(base, entry, point) for entry in self.methods for point in points(self.grid)]
 
-    def _cell(self, base: dict[str, Any], entry: str | dict[str, Any], point: dict[str, Any]) -> Cell:
+    def _cell(self, base: dict[str, Any], entry: str | dict[str, Any] | Method, point: dict[str, Any]) -> Cell:
         where, raw = f"grid point {point}", copy.deepcopy(base)
-        method = {"preset": entry} if isinstance(entry, str) else dict(entry)
+        method = as_entry(entry)
         for path, value in point.items():
             put({"method": method} if path.startswith("method.") else raw, path, value)
         made = validate(type(self), raw | {"methods": (method,)}, where)
@@ -111,7 +110,7 @@ class Experiment(AnyExperiment):
 
     @field_validator("methods")
     @classmethod
-    def _methods_exist(cls, value: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
+    def _methods_exist(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         resolved = [named_method(entry) for entry in value]
         names = [name for name, _ in resolved]
         twice = sorted({n for n in names if names.count(n) > 1})
@@ -140,7 +139,7 @@ class Experiment(AnyExperiment):
                     f"selection rule {rule.name!r} wants positive and unlabelled rows; of many classes {choices}"
                 )
         for name, method in map(named_method, self.methods):
-            if method.base != "pn" or method.mixup or method.batching != "mixed" or method.decision != "half":
+            if not asks_for(method, "y") or method.mixup or method.batching != "mixed" or method.decision != "half":
                 raise ValueError(
                     f"method {name!r} is one of positive and unlabelled data; of many classes "
                     "'pn' with any surrogate, without penalty"

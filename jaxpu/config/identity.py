@@ -2,12 +2,11 @@
 
 import dataclasses
 import hashlib
-import inspect
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from jaxpu.config.errors import ConfigError
+from jaxpu import functions
 
 
 def digest(*values: Any) -> str:
@@ -17,8 +16,7 @@ def digest(*values: Any) -> str:
     identities of recorded runs as they were. Whoever changes a default raises the engine's ``FORMAT``. Nor does it
     matter in which order keys were written, or a number as 1, 1.0 or 1e0.
 
-    Raises:
-        ConfigError: for a function without a name of its own, whose results could not be told from another's.
+    Of a function its name enters, not its source; whoever records results adds :func:`jaxpu.functions.identity`.
 
     >>> from jaxpu.config import DataConfig
     >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))
@@ -65,12 +63,9 @@ def _default(settings: Any, field: "dataclasses.Field[Any]") -> Any:
     return field.default
 
 
-def _of_function(function: Any) -> dict[str, str]:
-    name = f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-    if "<" in name or not name.partition(":")[2]:
-        raise ConfigError(f"{name} has no name of its own, so its runs cannot be recorded; define it in a module")
+def _of_function(function: Any) -> str:
+    """Its name, as a file would name it; one without a name of its own is itself while the process lasts."""
     try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        source = ""
-    return {"function": name, "source": hashlib.sha256(source.encode()).hexdigest()[:16]}
+        return functions.identity(function).partition("@")[0]
+    except ValueError:
+        return f"{functions.label(function)} {id(function)}"

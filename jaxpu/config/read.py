@@ -14,6 +14,7 @@ from jaxpu.config.grid import COUNTS, swept
 from jaxpu.config.schema import as_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
 from jaxpu.config.validate import put, validate
+from jaxpu.functions import label
 
 KINDS: dict[str, str] = {
     "pu": "jaxpu.config.experiment:Experiment",
@@ -90,7 +91,16 @@ def to_dict(experiment: Any) -> dict[str, Any]:
 
 def dump(experiment: AnyExperiment) -> str:
     """The resolved experiment as YAML."""
-    return dump_yaml(to_dict(experiment))
+    return dump_yaml(_written(to_dict(experiment)))
+
+
+def _written(value: Any) -> Any:
+    """Settings as a file has them, functions and objects by their names."""
+    if isinstance(value, dict):
+        return {name: _written(entry) for name, entry in value.items()}
+    if isinstance(value, list):
+        return [_written(entry) for entry in value]
+    return value if value is None or isinstance(value, str | int | float) else label(value)
 
 
 def config_folders() -> list[Path]:

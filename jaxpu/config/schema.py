@@ -1,14 +1,16 @@
 """The groups of settings of an experiment: frozen, validated, with nothing unknown in them."""
 
 import dataclasses
+from pathlib import PurePath
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
 from jaxpu.config.claim import STRICT
 from jaxpu.config.errors import unknown
-from jaxpu.methods import METHODS, Method
+from jaxpu.functions import is_path
 from jaxpu.selection import RULES, RuleChoice
 
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
@@ -20,7 +22,16 @@ class DataConfig:
     """The dataset, and how positive and unlabelled rows are drawn from it.
 
     Attributes:
-        name: a registered dataset (``jaxpu list``). options: its arguments, for the synthetic ones.
+        name: a registered dataset (``jaxpu list``); with ``file`` only what it is called, the file's name if not given.
+        options: arguments of a registered dataset, of the synthetic ones above all.
+        file: your own data: a CSV, Parquet or npz file. All columns but those named next are features, and must be
+            numbers (an npz holds them as ``x``). A path is no pattern; a leading ``~`` is the home folder.
+        label: its column of true labels, of two values. positive: the one that means positive; not needed for 0/1,
+            -1/1, 1/2 and booleans.
+        observed: its column of observed labels: labelled positive, or unlabelled, which may be blank. P is the labelled
+            rows, U the others, nothing is drawn. labeled: the value that means labelled; not needed for 1/0 and the
+            like, or beside unlabeled or a blank. With ``observed`` alone no true label is known: all that needs them is
+            left out or refused, ``prior`` must be a number, and ``test`` is 0 unless given.
         task: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known; what is said of
             labelled positives and the prior below does not matter then.
         scenario: ``case_control``, ``single_set`` (labelled rows leave U) or ``single_set_overlap``.
@@ -30,7 +41,8 @@ class DataConfig:
             (a long tail, Cui et al. 2019), the later the class the fewer; 1 leaves them as they are.
         outside: another dataset with rows of the same shape, of which a thousand are looked at after every epoch: how
             sure is the network of what it was never shown? Empty = none.
-        test: share of all rows held out (ignored where the dataset has an official split).
+        test: share of all rows held out (ignored where the dataset has an official split); 0 only where no true label
+            is known, and there is nothing to measure.
         validation: nested shares of the training part held out; the first is the one that rules read.
         prior: the π that methods are told: ``unlabeled`` = share of positives in U, ``all`` = in P and U
             together (as in the code behind seed 000), or a number. prior_scale multiplies it.
@@ -38,16 +50,61 @@ class DataConfig:
 
     name: str = "spambase"
     options: dict[str, float | int | str] = Field(default_factory=dict)
+    file: str = ""
+    label: str = ""
+    positive: str | int | float | bool | None = None
+    observed: str = ""
+    labeled: str | int | float | bool | None = None
     task: Literal["pu", "multiclass"] = "pu"
     imbalance: float = Field(default=1.0, ge=1)
     outside: str = ""
     scenario: Literal["case_control", "single_set", "single_set_overlap"] = "case_control"
     mechanism: Literal["scar", "sar_lbe_a", "sar_lbe_b", "sar_pusb"] = "scar"
     c: float = Field(default=0.1, gt=0, le=1)
-    test: Share = 0.2
+    test: float = Field(default=0.2, ge=0, lt=1)
     validation: tuple[Share, ...] = Field(default=(0.1,), min_length=1)
     prior: Literal["unlabeled", "all"] | Share = "unlabeled"
     prior_scale: float = Field(default=1.0, gt=0)
+
+    @property
+    def truth(self) -> bool:
+        """Whether true labels are known, as far as the settings tell."""
+        return not self.observed or bool(self.label)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_own_data(cls, given: Any) -> Any:
+        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
+        if not isinstance(raw, dict) or not isinstance(raw.get("file"), str) or not raw["file"]:
+            return given
+        stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
+        only_observed = raw.get("observed") and not raw.get("label")
+        raw = {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
+        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+
+    @model_validator(mode="after")
+    def _own_data_fits(self) -> "DataConfig":
+        columns = {name: getattr(self, name) for name in ("label", "positive", "observed", "labeled")}
+        given = [name for name, value in columns.items() if value not in ("", None)]
+        if not self.file:
+            if given:
+                raise ValueError(f"{given[0]} names a column or value of data.file, and there is no file; name it")
+            return self
+        if not (self.label or self.observed):
+            raise ValueError("file needs label (its column of true labels) or observed (labelled or unlabelled)")
+        for value, column in (("positive", "label"), ("labeled", "observed")):
+            if value in given and column not in given:
+                raise ValueError(f"{value} is a value of the column that {column} names; name that column")
+        if self.options:
+            raise ValueError("options are arguments of a registered dataset, and have no effect on a file; remove them")
+        if self.observed and (self.c, self.mechanism) != (0.1, "scar"):
+            raise ValueError("c and mechanism say which rows get labelled, and observed says so already; remove them")
+        if not self.truth and isinstance(self.prior, str):
+            raise ValueError(
+                f"prior is {self.prior!r}, which counts true labels, and there is no label: expected a number, the "
+                "share of positives among the unlabelled rows"
+            )
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -62,6 +119,9 @@ class ModelConfig:
         channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
         blocks: residual blocks a stage (``resnet``): with three stages, 3 blocks are 20 layers.
         init: ``torch`` = U(±1/sqrt(fan_in)) for weights and biases, ``lecun`` = LeCun normal, zero biases.
+        module: a network of your own in place of all this: ``"package.module:Class"``, or in Python the object: a
+            module of flax.linen, a pair (init, apply) or a :class:`jaxpu.models.Model`; see
+            :func:`jaxpu.models.of_module`. arguments: what its class is made with.
     """
 
     name: Literal["linear", "mlp", "cnn", "resnet"] = "mlp"
@@ -70,15 +130,53 @@ class ModelConfig:
     channels: tuple[PositiveInt, ...] = Field(default=(16, 32), min_length=1)
     blocks: PositiveInt = 3
     init: Literal["torch", "lecun"] = "torch"
+    module: Any = None
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_network(self) -> "ModelConfig":
+        if self.module is None:
+            if self.arguments:
+                raise ValueError("arguments are those of model.module, which is not given")
+            return self
+        if isinstance(self.module, str) and not is_path(self.module):
+            raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
+        named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
+        idle = [f.name for f in named if not _is_default(f, self)]
+        if idle:
+            raise ValueError(f"{', '.join(idle)} say nothing of a module of your own; give model.arguments instead")
+        return self
+
+    def __hash__(self) -> int:
+        plain = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
+        try:
+            module = hash(self.module)
+        except TypeError:  # an object with lists or dictionaries in it
+            module = 0
+        return hash((*plain, module, repr(sorted(self.arguments.items()))))
+
+
+OPTIMIZERS: dict[str, tuple[str, ...]] = {
+    "adam": ("b1", "b2", "eps"),
+    "adamw": ("b1", "b2", "eps"),
+    "nadam": ("b1", "b2", "eps"),
+    "sgd": ("momentum",),
+}
+"""The optimisers that have a name, each with the numbers that it has besides lr and weight_decay."""
 
 
 @dataclass(frozen=True, config=STRICT)
 class TrainingConfig:
-    """The optimisation: Adam with L2 inside the gradient (not decoupled).
+    """The optimisation.
 
     Attributes:
         epochs: most epochs of a run. batch_size: rows a step (``separate`` batching: of P and of U each).
-        lr: learning rate. weight_decay: L2 coefficient.
+        lr: learning rate. weight_decay: L2 coefficient, part of the gradient; of ``adamw`` decoupled from it.
+        optimizer: ``adam``, ``adamw``, ``nadam``, ``sgd`` (with momentum), or ``"package.module:function"``, in Python
+            the function itself: :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
+        schedule: of the learning rate over the steps: ``constant``, ``cosine`` = to 0 along half a cosine,
+            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine.
+        momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is told,
@@ -89,10 +187,55 @@ class TrainingConfig:
     batch_size: PositiveInt = 256
     lr: float = Field(default=3e-4, gt=0)
     weight_decay: float = Field(default=1e-4, ge=0)
+    optimizer: Any = "adam"
+    schedule: Literal["constant", "cosine", "warmup_cosine"] = "constant"
+    warmup: float = Field(default=0.05, ge=0, lt=1)
+    momentum: float = Field(default=0.9, ge=0, lt=1)
+    nesterov: bool = False
+    b1: float = Field(default=0.9, ge=0, lt=1)
+    b2: float = Field(default=0.999, ge=0, lt=1)
+    eps: float = Field(default=1e-8, gt=0)
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
     initial_p: Literal["prior", "init"] | Share = "prior"
+
+    @field_validator("optimizer")
+    @classmethod
+    def _is_an_optimizer(cls, value: Any) -> Any:
+        if not (callable(value) or value in OPTIMIZERS or is_path(value)):
+            raise ValueError(unknown("optimizer", value, [*OPTIMIZERS, "package.module:function"]))
+        return value
+
+    @model_validator(mode="after")
+    def _nothing_without_effect(self) -> "TrainingConfig":
+        """What the optimiser and the schedule do not read must stay at its default; a function may read all."""
+        read = OPTIMIZERS.get(self.optimizer) if isinstance(self.optimizer, str) else None
+        idle = [] if read is None else [name for name in ("momentum", "b1", "b2", "eps") if name not in read]
+        idle += ["warmup"] * (self.schedule != "warmup_cosine") + ["nesterov"] * (read == OPTIMIZERS["adam"])
+        for field in dataclasses.fields(self):
+            if field.name in idle and not _is_default(field, self):
+                by = "schedule" if field.name == "warmup" else "optimizer"
+                raise ValueError(f"{field.name} has no effect with {by} {getattr(self, by)!r}; leave it out")
+        return self
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers of optimiser and schedule that are traced, besides lr and weight_decay.
+
+        Those of Adam are left out where they are the usual ones, so that 1 - β is what it is in double precision.
+
+        >>> TrainingConfig().numbers(), TrainingConfig(optimizer="sgd").numbers(), TrainingConfig(b1=0.8).numbers()
+        ({}, {'momentum': 0.9}, {'b1': 0.8})
+        """
+        of_adam = [f for f in dataclasses.fields(self) if f.name in ("b1", "b2", "eps")]
+        found = {f.name: getattr(self, f.name) for f in of_adam if not _is_default(f, self)}
+        found |= {"momentum": self.momentum} if self.optimizer not in OPTIMIZERS or self.optimizer == "sgd" else {}
+        return found | ({"warmup": self.warmup} if self.schedule == "warmup_cosine" else {})
+
+
+def _is_default(field: Any, settings: Any) -> bool:
+    default = field.default
+    return getattr(settings, field.name) == getattr(default, "default", default)
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -170,28 +313,20 @@ class PlacementConfig:
         return self
 
 
-def named_method(entry: str | dict[str, Any]) -> tuple[str, Method]:
-    """Resolve an entry of ``methods`` to its name and its numbers.
-
-    Raises:
-        ValueError: for an unknown preset or field, with the choices.
-
-    >>> named_method({"preset": "vpudra_softlabel", "name": "half", "anchor": 0.5})[1].anchor
-    0.5
-    """
-    changes = {"preset": entry} if isinstance(entry, str) else dict(entry)
-    preset = changes.pop("preset", None)
-    if preset not in METHODS:
-        raise ValueError(unknown("method", preset, METHODS))
-    name = changes.pop("name", preset)
-    fields = [f.name for f in dataclasses.fields(Method)]
-    for key in changes:
-        if key not in fields:
-            raise ValueError(unknown("method field", key, ["preset", "name", *fields]))
-    plain = {**as_dict(METHODS[preset]), **changes}
-    return str(name), TypeAdapter(Method).validate_python(plain)
 
 
 def as_dict(value: Any) -> Any:
-    """A group of settings as plain data."""
-    return TypeAdapter(type(value)).dump_python(value, mode="json")
+    """A group of settings as plain data; functions and objects of the user stay what they are.
+
+    >>> as_dict(ModelConfig(hidden=(8,)))["hidden"], as_dict(TrainingConfig(optimizer=sorted))["optimizer"]
+    ([8], <built-in function sorted>)
+    """
+    if isinstance(value, RuleChoice):
+        return value.rule if value.validation is None else dataclasses.asdict(value)
+    if hasattr(type(value), "__pydantic_fields__"):
+        return {name: as_dict(getattr(value, name)) for name in type(value).__pydantic_fields__}
+    if isinstance(value, dict):
+        return {name: as_dict(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple) and not any(map(callable, value)):
+        return [as_dict(entry) for entry in value]
+    return value

@@ -4,6 +4,7 @@ Every loader takes keyword options only (none here), and its docstring's first l
 """
 
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def spambase() -> Dataset:
     """
     file = resources.files("jaxpu.data").joinpath("spambase.npz")
     with file.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-        x, y = arrays["x"], arrays["y"]
+        x, y, names = arrays["x"], arrays["y"], arrays["feature_names"]
     return Dataset(
         name="spambase",
         x=np.ascontiguousarray(x),
@@ -35,6 +36,7 @@ def spambase() -> Dataset:
         source="Hopkins, Reeber, Forman, Suermondt (1999), Spambase, UCI, doi:10.24432/C53G6X",
         licence="CC BY 4.0",
         standardize=True,
+        feature_names=tuple(names.tolist()),
     )
 
 
@@ -82,7 +84,8 @@ def breast_cancer() -> Dataset:
     """
     from sklearn.datasets import load_breast_cancer  # takes a second to import
 
-    x, benign = load_breast_cancer(return_X_y=True)
+    held: Any = load_breast_cancer()
+    x, benign = held.data, held.target
     return Dataset(
         name="breast_cancer",
         x=x.astype(np.float32),
@@ -91,4 +94,5 @@ def breast_cancer() -> Dataset:
         source="Wolberg, Mangasarian, Street, Street (1993), Breast Cancer Wisconsin, doi:10.24432/C5DW2B",
         licence="CC BY 4.0",
         standardize=True,
+        feature_names=tuple(map(str, held.feature_names)),
     )

@@ -131,12 +131,19 @@ def read_images(name: str) -> Images:
     Raises:
         ValueError: as the module says, with what to do.
     """
-    folder = os.environ.get("JAXPU_DATA_DIR")
-    file = Path(folder or ".") / f"{name}.npz"
-    for found in (file, file.with_stem(f"{name}_jpeg")) if folder else ():
+    for found in files_of(name):
         if found.exists():
             return _from_file(found)
+    file = Path(os.environ.get("JAXPU_DATA_DIR") or ".") / f"{name}.npz"
     return _from_openml(name, file) if name in OPENML else _from_tfds(name, file)
+
+
+def files_of(name: str) -> list[Path]:
+    """Where ``JAXPU_DATA_DIR`` may hold the images of one set; nowhere if it is not set."""
+    if not (folder := os.environ.get("JAXPU_DATA_DIR")):
+        return []
+    file = Path(folder).expanduser() / f"{name}.npz"
+    return [file, file.with_stem(f"{name}_jpeg")]
 
 
 def _from_file(file: Path) -> Images:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64, Num
 
-from jaxpu.data.rows import Key, Rows, Unchecked, ceil_of, class_numbers, floor_of, generator
+from jaxpu.data.keys import Key, Rows, ceil_of, floor_of, generator
+from jaxpu.data.labels import Unchecked, class_numbers
 
 
 class Split(NamedTuple):

@@ -8,29 +8,26 @@
 """
 
 from jaxpu.losses import gradients, surrogates
-from jaxpu.losses.classification import CLASSIFICATION, cross_entropy, focal, mae, mae_mse, mse
-from jaxpu.losses.density_ratio import log_softplus, pudra, pudra_naive, variational
+from jaxpu.losses.classification import CLASSIFICATION, bonus, cross_entropy, encouraging, focal, mae, mae_mse, mse
+from jaxpu.losses.density_ratio import (
+    batch_prior,
+    log_softplus,
+    pudra,
+    pudra_batch,
+    pudra_naive,
+    pudra_softplus,
+    variational,
+)
 from jaxpu.losses.gradients import GRADIENT_SIZES, gradient_size, logit_gradient
 from jaxpu.losses.labels import distribution, smooth_labels
-from jaxpu.losses.pu import (
-    LOSSES,
-    NnpuTerms,
-    batch_prior,
-    nnpu,
-    nnpu_terms,
-    nnpusb,
-    pn,
-    upu,
-)
+from jaxpu.losses.pu import NnpuTerms, nnpu, nnpu_clip, nnpu_terms, nnpusb, upu
+from jaxpu.losses.supervised import pn, pn_naive
 from jaxpu.losses.surrogates import SURROGATES
 from jaxpu.losses.weighting import class_counts, effective_number, inverse_frequency, row_weights
-from jaxpu.losses.well_classified import LOG_END_SCHEDULES, bonus, encouraging, log_end_schedule
 
 __all__ = [
     "CLASSIFICATION",
     "GRADIENT_SIZES",
-    "LOG_END_SCHEDULES",
-    "LOSSES",
     "SURROGATES",
     "NnpuTerms",
     "batch_prior",
@@ -44,18 +41,21 @@ __all__ = [
     "gradient_size",
     "gradients",
     "inverse_frequency",
-    "log_end_schedule",
     "log_softplus",
     "logit_gradient",
     "mae",
     "mae_mse",
     "mse",
     "nnpu",
+    "nnpu_clip",
     "nnpu_terms",
     "nnpusb",
     "pn",
+    "pn_naive",
     "pudra",
+    "pudra_batch",
     "pudra_naive",
+    "pudra_softplus",
     "row_weights",
     "smooth_labels",
     "surrogates",

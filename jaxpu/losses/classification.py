@@ -39,9 +39,6 @@ two labels is mixing their losses. For two classes, q (1 - p)² + (1 - q) p² = 
 error exceeds (p - q)² by the variance of the label and has the same gradient. The mean absolute error is not |p - q|,
 which is least at p = q; the expectation is least at the likelier class.
 
-Seed 002 leaves signs out: in its formulas the gradient of the cross-entropy at y = 1 is (1 - p), which is -(1 - p).
-Each function says where the seed and it differ.
-
 >>> import jax.numpy as jnp
 >>> from jaxpu import losses
 >>> logits, labels = jnp.array([[2.0, 0.0, -1.0], [0.5, 0.0, 0.0]]), jnp.array([0, 2])
@@ -57,8 +54,7 @@ from collections.abc import Callable
 from jax import Array
 
 from jaxpu.losses import surrogates
-from jaxpu.losses.expectation import Loss, expectation
-from jaxpu.losses.well_classified import bonus, encouraging
+from jaxpu.losses.labels import Loss, expectation
 from jaxpu.types import ClassLabels, ClassLogits, Mask, ScalarLike, Weights
 
 
@@ -94,7 +90,7 @@ def cross_entropy(
 ) -> Loss:
     """Cross-entropy -log p_y, -Σ q_k log p_k of a soft label; binary if there is one logit a row.
 
-    Gradient: s = 1 - p, in all logits p - q. At y = 1 it is -(1 - p); the seed drops the sign.
+    Gradient: s = 1 - p, in all logits p - q.
 
     Example:
         >>> import jax.numpy as jnp
@@ -114,10 +110,9 @@ def mae(
 ) -> Loss:
     """Absolute error of the label's probability, 1 - p_y, for one logit |p - y| (Ghosh et al., AAAI 2017).
 
-    Gradient: s = p (1 - p), in one logit sign(p - y) p (1 - p). The seed has p (1 - p) ≃ p for p → 1 and ≃ 1 - p for
-    p → 0; it is the other way round, 1 - p for p → 1. So at a label that is predicted well this loss pulls like the
-    cross-entropy, at one that is not hardly at all, where the cross-entropy pulls with 1. Summed over all classes,
-    Σ |q_k - p_k| is twice this.
+    Gradient: s = p (1 - p), in one logit sign(p - y) p (1 - p), ≃ 1 - p for p → 1 and ≃ p for p → 0. So at a label
+    that is predicted well this loss pulls like the cross-entropy, at one that is not hardly at all, where the
+    cross-entropy pulls with 1. Summed over all classes, Σ |q_k - p_k| is twice this.
 
     Example:
         >>> import jax.numpy as jnp
@@ -135,7 +130,7 @@ def mae_mse(
     mask: Mask | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    """Sum of :func:`mae` and :func:`mse`, as in the seed's table.
+    """Sum of :func:`mae` and :func:`mse`.
 
     Gradient: s = p (1 - p) (3 - 2 p).
 
@@ -156,14 +151,10 @@ def focal(
     mask: Mask | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    """Focal loss -(1 - p_y)^γ log p_y, the opposite of :func:`bonus`: what is classified well counts less.
+    """Focal loss -(1 - p_y)^γ log p_y, γ ≥ 0, the opposite of :func:`bonus`: what is classified well counts less.
 
     Gradient: s = (1 - p)^γ (1 - p - γ p log p). γ = 0 is :func:`cross_entropy`. The paper's α are ``weights``, whose
     mean divides by their sum.
-
-    Args:
-        logits, labels, weights, mask, reduction: as for all, see the module.
-        gamma: γ ≥ 0.
 
     Source: Lin et al., "Focal loss for dense object detection", ICCV 2017.
 
@@ -173,6 +164,76 @@ def focal(
         [0.1733, 0.0018]
     """
     return expectation(functools.partial(surrogates.focal, gamma=gamma), logits, labels, weights, mask, reduction)
+
+
+def bonus(
+    logits: ClassLogits,
+    labels: ClassLabels,
+    *,
+    floor: ScalarLike = 0.0,
+    weights: Weights | None = None,
+    mask: Mask | None = None,
+    reduction: str = "mean",
+) -> Loss:
+    """Cross-entropy with a bonus for what is classified well, L_O = -log p_y + log(1 - p_y) = -m.
+
+    Gradient: s = 1. What diverges as p → 1 is the value, to -∞, and the derivative in p; in the logits the loss is
+    linear, and its gradient has the same size everywhere. So nothing overflows here, but nothing holds the logits
+    either: L_O has no minimum.
+
+    With a floor f > 0 the bonus is log max(1 - p_y, f), and L_O ≥ log f. Beyond p_y = 1 - f the bonus is constant, and
+    the gradient falls from 1 to that of the cross-entropy, 1 - p ≤ f. ``floor`` is f in [0, 1]; the published code has
+    1e-5.
+
+    Source: Zhao et al., "Well-classified examples are underestimated ...", AAAI 2022.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> float(bonus(jnp.array([1.0, 2.0]), jnp.array([1, 1])))
+        -1.5
+    """
+    return expectation(functools.partial(surrogates.bonus, floor=floor), logits, labels, weights, mask, reduction)
+
+
+def encouraging(
+    logits: ClassLogits,
+    labels: ClassLabels,
+    *,
+    log_end: ScalarLike = 0.75,
+    slope: str = "tangent",
+    weights: Weights | None = None,
+    mask: Mask | None = None,
+    reduction: str = "mean",
+) -> Loss:
+    """Encouraging loss L_LE: :func:`bonus` up to p_y = LE, beyond it with a line in place of the bonus's logarithm.
+
+    For p_y > LE the loss is -log p_y + log(1 - LE) - a (p_y - LE), with a = 1 / (1 - LE) for the "tangent", which is
+    the published one, or a = 1, "unit", the line C - p_y with C = log(1 - LE) + LE by continuity.
+
+    Gradient: s = 1 up to LE and (1 - p) (1 + a p) beyond. With the tangent it is continuous; with the unit slope it
+    falls at LE from 1 to 1 - LE². As p → 1 it is (1 + a) times that of the cross-entropy: 5 times for the tangent at
+    LE = 0.75, twice for the unit slope. So it vanishes as fast; its line alone is :func:`mae`
+    there, and the cross-entropy is still in it.
+
+    LE = 1 is :func:`bonus`; LE = 0 is cross-entropy + mae - 1 with either slope, everywhere.
+
+    Args:
+        logits, labels, weights, mask, reduction: as for all, see the module.
+        log_end: LE in [0, 1]. 0.75 is the default of the published code.
+        slope: "tangent" or "unit".
+
+    Source: Zhao et al., AAAI 2022, as :func:`bonus`.
+
+    Example:
+        >>> import jax.numpy as jnp
+        >>> logits, labels = jnp.array([1.0, 2.0]), jnp.array([1, 1])
+        >>> [round(x, 4) for x in encouraging(logits, labels, reduction="none").tolist()]
+        [-1.0, -1.7826]
+        >>> [round(x, 4) for x in encouraging(logits, labels, slope="unit", reduction="none").tolist()]
+        [-1.0, -1.3902]
+    """
+    loss = functools.partial(surrogates.encouraging, log_end=log_end, slope=slope)
+    return expectation(loss, logits, labels, weights, mask, reduction)
 
 
 CLASSIFICATION: dict[str, Callable[..., Array]] = {

@@ -1,4 +1,4 @@
-"""Losses that fit a density ratio, or its variational bound, from positive and unlabelled rows.
+"""Risks that fit a density ratio, or its variational bound, from labeled positive and unlabeled rows.
 
 Called as those of :mod:`jaxpu.losses.pu`, which says what the arguments mean.
 """
@@ -6,52 +6,62 @@ Called as those of :mod:`jaxpu.losses.pu`, which says what the arguments mean.
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from jaxpu.losses.options import check_prior
-from jaxpu.losses.rows import clean, mean, sets
+from jaxpu.losses.batch import check_prior, clean, mean, sets
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 
-def pudra(
-    logits: Logits,
-    labeled: Labeled,
-    *,
-    prior: ScalarLike,
-    mask: Mask | None = None,
-    activation: str = "sigmoid",
-) -> Scalar:
-    """Density-ratio loss π E_P[-log g] + E_U[g], least where g(x) = π p(x | positive) / p_U(x).
-
-    ``activation`` "sigmoid" keeps g = σ(z) a probability, "softplus" lets g = log(1 + eᶻ) exceed 1. For the
-    empirical version pass ``prior=batch_prior(labeled, mask)``.
+def pudra(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
+    """Density-ratio risk π E_P[-log p] + E_U[p], least where p(x) = π p(x | positive) / p_U(x).
 
     Example:
         >>> round(float(pudra(jnp.array([0.0, 0.0]), jnp.array([1, 0]), prior=0.5)), 4)
         0.8466
     """
-    if activation not in ("sigmoid", "softplus"):
-        raise ValueError(f"activation is {activation!r}, expected 'sigmoid' or 'softplus'")
     check_prior(prior)
-    positive, unlabeled = sets(labeled, mask)
-    z = clean(logits, positive | unlabeled)
-    bounded = activation == "sigmoid"
-    ratio = jax.nn.sigmoid(z) if bounded else jax.nn.softplus(z)
-    log_ratio = jax.nn.log_sigmoid(z) if bounded else log_softplus(z)
-    return mean(ratio, unlabeled) - prior * mean(log_ratio, positive)
+    z, positive, unlabeled = _rows(logits, labeled, mask)
+    return mean(jax.nn.sigmoid(z), unlabeled) - prior * mean(jax.nn.log_sigmoid(z), positive)
+
+
+def pudra_softplus(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
+    """:func:`pudra` of an unbounded ratio g = log(1 + eᶻ): π E_P[-log g] + E_U[g].
+
+    g estimates the posterior that σ(z) estimates elsewhere; it passes 1/2 at z = log(e^½ - 1), not at 0.
+
+    Example:
+        >>> round(float(pudra_softplus(jnp.array([0.0, 0.0]), jnp.array([1, 0]), prior=0.5)), 4)
+        0.8764
+    """
+    check_prior(prior)
+    z, positive, unlabeled = _rows(logits, labeled, mask)
+    return mean(jax.nn.softplus(z), unlabeled) - prior * mean(log_softplus(z), positive)
+
+
+def pudra_batch(
+    logits: Logits, labeled: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None
+) -> Scalar:
+    """:func:`pudra` with the share of labeled positives in the batch, n_P / n, as π; ``prior`` is not used.
+
+    So every labeled row weighs 1 / n, whatever the batch: Σ_P -log p / n + E_U[p].
+
+    Example:
+        >>> round(float(pudra_batch(jnp.array([0.0, 0.0]), jnp.array([1, 0]))), 4)
+        0.8466
+    """
+    return pudra(logits, labeled, prior=batch_prior(labeled, mask=mask), mask=mask)
 
 
 def pudra_naive(
     logits: Logits, labeled: Labeled, *, prior: ScalarLike | None = None, mask: Mask | None = None
 ) -> Scalar:
-    """Density-ratio loss without a prior, E_P[-log p + p] + E_U[p]; ``prior`` is not used.
+    """Density-ratio risk without a prior, E_P[-log p + p] + E_U[p]; ``prior`` is not used.
 
     Example:
         >>> round(float(pudra_naive(jnp.array([0.0, 0.0]), jnp.array([1, 0]))), 4)
         1.6931
     """
-    positive, unlabeled = sets(labeled, mask)
-    z = clean(logits, positive | unlabeled)
+    z, positive, unlabeled = _rows(logits, labeled, mask)
     p = jax.nn.sigmoid(z)
     return mean(p - jax.nn.log_sigmoid(z), positive) + mean(p, unlabeled)
 
@@ -64,10 +74,13 @@ def variational(
     mask: Mask | None = None,
     over: str = "all",
 ) -> Scalar:
-    """Variational loss log mean(p) - E_P[log p], unchanged when every p is scaled; ``prior`` is not used.
+    """Variational risk log mean(p) - E_P[log p], unchanged when every p is scaled; ``prior`` is not used.
 
     The first mean is ``over`` "all" rows of the mixed batch, as in the code behind the nine-dataset table, or
     over the "unlabeled" ones, as published (Chen et al., NeurIPS 2020). Without such a row that term is 0.
+
+    Raises:
+        ValueError: an ``over`` that does not exist.
 
     Example:
         >>> round(float(variational(jnp.array([0.0, -100.0]), jnp.array([1, 0]))), 4)
@@ -75,14 +88,25 @@ def variational(
     """
     if over not in ("all", "unlabeled"):
         raise ValueError(f"over is {over!r}, expected 'all' or 'unlabeled'")
-    positive, unlabeled = sets(labeled, mask)
-    log_p = jax.nn.log_sigmoid(clean(logits, positive | unlabeled))
+    z, positive, unlabeled = _rows(logits, labeled, mask)
+    log_p = jax.nn.log_sigmoid(z)
     rows = positive | unlabeled if over == "all" else unlabeled
     count = rows.sum()
     # An empty logsumexp is -inf with NaN as gradient: then sum over everything, and discard that.
     log_sum = jax.nn.logsumexp(log_p, where=rows | (count == 0))
     log_mean = jnp.where(count > 0, log_sum - jnp.log(jnp.maximum(count, 1).astype(log_p.dtype)), 0)
     return log_mean - mean(log_p, positive)
+
+
+def batch_prior(labeled: Labeled, *, mask: Mask | None = None) -> Scalar:
+    """Share of labeled positives in the batch, n_P / n; 0 without rows.
+
+    Example:
+        >>> float(batch_prior(jnp.array([1, 0, 0, 0])))
+        0.25
+    """
+    positive, unlabeled = sets(labeled, mask)
+    return positive.sum() / jnp.maximum((positive | unlabeled).sum(), 1)
 
 
 def log_softplus(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -95,3 +119,9 @@ def log_softplus(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     far_left = z < -20  # log(eᶻ - e²ᶻ/2 + ...) = z - eᶻ/2 + O(e²ᶻ)
     near = jnp.log(jax.nn.softplus(jnp.where(far_left, 0, z)))
     return jnp.where(far_left, z - jnp.exp(jnp.where(far_left, z, 0)) / 2, near)
+
+
+def _rows(logits: Logits, labeled: Labeled, mask: Mask | None) -> tuple[Logits, Bool[Array, " n"], Bool[Array, " n"]]:
+    """The logits without padding, and which rows are labeled positives and which unlabeled."""
+    positive, unlabeled = sets(labeled, mask)
+    return clean(logits, positive | unlabeled), positive, unlabeled

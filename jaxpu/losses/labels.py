@@ -1,18 +1,26 @@
-"""Labels, hard or soft, as distributions over the classes, and the margins of the classes.
+"""Labels, hard or soft: distributions over the classes, margins of the classes, and means of a margin loss.
 
 Hard labels are integers 0 … k - 1, shape (n,). A soft label is a distribution over the k classes, shape (n, k); for two
 classes also the probability of class 1, shape (n,).
 """
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.options import check_range
-from jaxpu.losses.rows import wide
+from jaxpu.losses.batch import check_range, counted_rows, wide, without_padding
 from jaxpu.margins import all_margins, one_hot, own_margin
-from jaxpu.types import ClassLabels, ClassLogits, ScalarLike
+from jaxpu.types import ClassLabels, ClassLogits, Mask, ScalarLike, Weights
+
+Loss: TypeAlias = Float[Array, ""] | Float[Array, " n"]
+"""A scalar, or with ``reduction="none"`` one number a row."""
+
+REDUCTIONS = ("mean", "sum", "none")
+"""What becomes of the losses of the rows: Σ w ℓ / Σ w, Σ w ℓ, or each w ℓ."""
 
 ROUNDING = 0.01
 """How far a soft label may be outside [0, 1]: averages of labels in bfloat16 are, by its rounding."""
@@ -146,6 +154,49 @@ def check_shapes(logits: ClassLogits, labels: ClassLabels) -> None:
         raise ValueError(f"labels have {labels.shape[0]} rows, expected {logits.shape[0]} like the logits")
 
 
+def expectation(
+    margin_loss: Callable[[Array], Array],
+    logits: ClassLogits,
+    labels: ClassLabels,
+    weights: Weights | None,
+    mask: Mask | None,
+    reduction: str,
+) -> Loss:
+    """Weighted mean over the rows of Σ q_k ℓ(m_k), ℓ a margin loss, or what ``reduction`` says.
+
+    Raises:
+        ValueError: shapes that do not fit, a reduction that does not exist.
+
+    Example:
+        >>> import jax
+        >>> float(expectation(jax.nn.sigmoid, jnp.zeros(2), jnp.array([0, 1]), None, None, "mean"))
+        0.5
+    """
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction is {reduction!r}, expected one of {list(REDUCTIONS)}")
+    logits, labels = jnp.asarray(logits), jnp.asarray(labels)
+    check_shapes(logits, labels)
+    counted = counted_rows(labels.shape[0], mask)
+    logits = wide(without_padding(logits, counted))
+    weights = _row_weights(weights, counted, logits)
+    m, share = margins(logits, without_padding(labels, counted))
+    each = weights * (share * margin_loss(m)).sum(axis=-1)
+    if reduction == "none":
+        return each
+    total = weights.sum() if reduction == "mean" else 1
+    return each.sum() / jnp.where(total > 0, total, 1)
+
+
 def _shares(labels: ClassLabels) -> Float[Array, "n *k"]:
     shares = wide(labels)
     return jnp.where(jnp.abs(shares - 0.5) <= 0.5 + ROUNDING, shares, jnp.nan)
+
+
+def _row_weights(weights: Weights | None, counted: Array, logits: ClassLogits) -> Float[Array, " n"]:
+    """The weights in the logits' type, 0 in padding."""
+    if weights is None:
+        return counted.astype(logits.dtype)
+    weights = jnp.asarray(weights)
+    if weights.shape != counted.shape:
+        raise ValueError(f"weights have shape {weights.shape}, expected {counted.shape}, one a row")
+    return without_padding(weights, counted).astype(logits.dtype)

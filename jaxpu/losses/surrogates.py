@@ -5,20 +5,24 @@ of such a loss, and so are the losses of :mod:`jaxpu.losses.classification`, bin
 probability of the label, and m its log odds. The functions work elementwise and keep the shape and dtype of
 their input.
 
-``SURROGATES`` names them, each at the default of its option; with another one,
-``functools.partial(encouraging, log_end=0.5)`` is a margin loss that ``upu``, ``nnpu`` and ``pn`` accept as it is.
+``SURROGATES`` names them, each at the default of its option; :func:`chosen` sets it, and any other function, such as
+``functools.partial(bonus, floor=0.1)``, is a margin loss that ``upu``, ``nnpu`` and ``pn`` accept as it is.
 """
 
 import functools
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.options import check_range
+from jaxpu.losses.batch import check_range
 from jaxpu.types import ScalarLike
+
+Surrogate: TypeAlias = str | Callable[[Array], Array]
+"""A margin loss, by name or as a function."""
 
 SLOPES = ("tangent", "unit")
 """How :func:`encouraging` goes on beyond its log end."""
@@ -73,7 +77,7 @@ def savage(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 
 
 def mae_mse(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """Sum of :func:`sigmoid` and :func:`savage`: absolute and squared error of p_y, as in seed 002.
+    """Sum of :func:`sigmoid` and :func:`savage`: absolute and squared error of p_y.
 
     Example:
         >>> float(mae_mse(jnp.array(0.0)))
@@ -153,7 +157,6 @@ def zero_one(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return (1 - jnp.sign(margin)) / 2
 
 
-# The order is part of the interface: a position in this dict serves as a traced index in lax.switch.
 SURROGATES: dict[str, Callable[[Array], Array]] = {
     "sigmoid": sigmoid,
     "logistic": logistic,
@@ -166,3 +169,23 @@ SURROGATES: dict[str, Callable[[Array], Array]] = {
     "focal": focal,
 }
 """The surrogates that can be trained with, by name."""
+
+
+def chosen(surrogate: Surrogate, *, log_end: ScalarLike = 0.75, focus: ScalarLike = 2.0) -> Callable[[Array], Array]:
+    """The margin loss of a name, with its option: ``log_end`` of ``encouraging``, ``focus`` is the γ of ``focal``.
+
+    A function is taken as it is. The other losses have no option, and use neither.
+
+    Raises:
+        ValueError: no surrogate of that name; when it is called, a Python number out of its range.
+
+    Example:
+        >>> round(float(chosen("focal", focus=0.0)(jnp.array(0.0))), 4)
+        0.6931
+    """
+    if not isinstance(surrogate, str):
+        return surrogate
+    if surrogate not in SURROGATES:
+        raise ValueError(f"surrogate is {surrogate!r}, expected a function or one of {list(SURROGATES)}")
+    options = {"encouraging": {"log_end": log_end}, "encouraging_unit": {"log_end": log_end}, "focal": {"gamma": focus}}
+    return functools.partial(SURROGATES[surrogate], **options.get(surrogate, {}))

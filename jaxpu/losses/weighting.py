@@ -15,9 +15,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int, Num
 
+from jaxpu.losses.batch import check_range, counted_rows, without_padding
 from jaxpu.losses.labels import check_labels, distribution
-from jaxpu.losses.options import check_range
-from jaxpu.losses.rows import counted_rows, without_padding
 from jaxpu.margins import one_hot
 from jaxpu.types import ClassLabels, Mask, ScalarLike, Weights
 
@@ -49,8 +48,8 @@ def class_counts(labels: ClassLabels, classes: int, *, mask: Mask | None = None)
 def inverse_frequency(labels: ClassLabels, classes: int, *, mask: Mask | None = None) -> ClassWeights:
     """Inverse class frequency, w_c = n / (k n_c), k the number of classes that have rows: all weigh the same, n / k.
 
-    A class without rows has weight 1. Where there is one class only, so has that: for two classes this is the
-    weighting of seed 003. Soft versions are powers, ``inverse_frequency(...) ** strength``.
+    A class without rows has weight 1. Where there is one class only, so has that. Soft versions are powers,
+    ``inverse_frequency(...) ** strength``.
 
     Args:
         labels, classes, mask: as for :func:`class_counts`.

@@ -5,10 +5,10 @@ from the positives (SCAR). ``pu_accuracy`` and ``pu_auc`` are unbiased: with few
 leave [0, 1]. They are not clipped to it, since clipping would hide that, and tie runs that differ.
 """
 
-import jax
 import jax.numpy as jnp
 
-from jaxpu.metrics.checks import rows_of, weighted_mean
+from jaxpu import losses
+from jaxpu.metrics.checks import Rows, rows_of, weighted_mean
 from jaxpu.metrics.ranking import auc
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
@@ -69,9 +69,10 @@ def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | 
 
 
 def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | None = None) -> Scalar:
-    """Non-negative PU risk with the sigmoid loss ℓ(z) = σ(−z): π E_P ℓ(z) + max(0, E_U ℓ(−z) − π E_P ℓ(−z)).
+    """Non-negative PU risk with the sigmoid loss ℓ(z) = σ(−z), :func:`jaxpu.losses.nnpu` where P and U are there.
 
-    The sigmoid loss is the zero-one loss made smooth, so the risk reads as an error rate. Smaller is better.
+    π E_P ℓ(z) + max(0, E_U ℓ(−z) − π E_P ℓ(−z)). The sigmoid loss is the zero-one loss made smooth, so the risk reads
+    as an error rate. Smaller is better.
 
     Args:
         logits: z, shape (n,).
@@ -91,16 +92,15 @@ def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask |
         0.5
     """
     rows = rows_of(logits, labeled, mask)
-    p = jax.nn.sigmoid(rows.z)
-    p_labeled = weighted_mean(p, rows.positive)
-    negative_risk = weighted_mean(p, rows.negative) - prior * p_labeled
-    return prior * (1 - p_labeled) + jnp.maximum(0, negative_risk)
+    risk = losses.nnpu(rows.z, rows.positive != 0, prior=jnp.asarray(prior), mask=rows.weight != 0)
+    return _where_both(rows, risk)
 
 
 def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -> Scalar:
-    """Variational loss of VPU: log E_U[p] − E_P[log p]. Smaller is better, and π is not needed.
+    """Variational risk of VPU as published, log E_U[p] − E_P[log p]: :func:`jaxpu.losses.variational` over U.
 
-    Unchanged if p is multiplied by a constant, so it says nothing about the threshold.
+    Smaller is better, and π is not needed. Unchanged if p is multiplied by a constant, so it says nothing about the
+    threshold.
 
     Args:
         logits: z, shape (n,).
@@ -119,9 +119,14 @@ def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -
         -299.31
     """
     rows = rows_of(logits, labeled, mask)
-    log_p = jax.nn.log_sigmoid(rows.z)
-    log_sum = jax.nn.logsumexp(jnp.where(rows.negative == 0, -jnp.inf, log_p))
-    return log_sum - jnp.log(jnp.sum(rows.negative)) - weighted_mean(log_p, rows.positive)
+    risk = losses.variational(rows.z, rows.positive != 0, mask=rows.weight != 0, over="unlabeled")
+    return _where_both(rows, risk)
+
+
+def _where_both(rows: Rows, risk: Scalar) -> Scalar:
+    """The risk, NaN without labeled or without unlabeled rows, whose means are 0 in a loss."""
+    both = jnp.any(rows.positive != 0) & jnp.any(rows.negative != 0)
+    return jnp.where(both, risk, jnp.nan)
 
 
 def proxy_metrics(

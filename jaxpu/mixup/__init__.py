@@ -12,13 +12,12 @@ from jaxpu.mixup.coefficient import SCHEDULES, sample, schedule
 from jaxpu.mixup.consistency import PENALTIES, log_mse, point_process
 from jaxpu.mixup.mix import mix
 from jaxpu.mixup.pairing import PAIRINGS, labeled_positives, shuffle, within_set
-from jaxpu.mixup.targets import anchor_schedule, log_target
+from jaxpu.mixup.targets import log_target
 
 __all__ = [
     "PAIRINGS",
     "PENALTIES",
     "SCHEDULES",
-    "anchor_schedule",
     "labeled_positives",
     "log_mse",
     "log_target",

@@ -1,4 +1,4 @@
-"""Targets μ of mixed examples, and the annealing of their anchor."""
+"""Targets μ of mixed examples."""
 
 import jax
 import jax.numpy as jnp
@@ -56,14 +56,3 @@ def log_target(
     log_partner = jnp.logaddexp(jnp.log(anchor), jnp.log1p(-anchor) + floored_partner)
     log_mu = jnp.logaddexp(jnp.log(lam) + log_p, jnp.log1p(-lam) + log_partner)
     return jax.lax.stop_gradient(jnp.maximum(log_mu, jnp.log(floor)))
-
-
-def anchor_schedule(epochs: int, start: ScalarLike, end: ScalarLike) -> Float[Array, " epochs"]:
-    """Anchor of every epoch, linear from ``start`` in the first to ``end`` in the last.
-
-    Example:
-        >>> anchor_schedule(3, 1.0, 0.5).tolist()
-        [1.0, 0.75, 0.5]
-    """
-    share = jnp.arange(epochs) / max(epochs - 1, 1)
-    return start + (end - start) * share  # a constant stays that constant to the bit; linspace's does not

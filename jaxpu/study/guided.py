@@ -112,9 +112,11 @@ def _one_seed(experiment: GuidedExperiment, row: tuple[Array, ...], x: Array, y:
     key = jax.random.fold_in(jax.random.key(0), seed)
     x = (x - mean[None]) / sd[None]
     model = models.build(ModelConfig(hidden=experiment.hidden, dropout=()), x.shape[1:], outputs=2)
-    first, other = (model.init(jax.random.fold_in(jax.random.fold_in(key, START), i), jnp.nan) for i in range(2))
+    apply = lambda params, x: model.logits(models.Variables(params, {}), x)  # noqa: E731
+    keys = [jax.random.fold_in(jax.random.fold_in(key, START), i) for i in range(2)]
+    first, other = (models.start(model, key, x.shape[1:]).params for key in keys)
     settings: dict[str, Any] = {"epochs": experiment.epochs, "batch_size": experiment.batch_size, "lr": experiment.lr}
-    teach = functools.partial(valuation.fit, jax.random.fold_in(key, TEACHERS), other, model.apply, **settings)
+    teach = functools.partial(valuation.fit, jax.random.fold_in(key, TEACHERS), other, apply, **settings)
     seen = {"all": jnp.concatenate([train, test]), "train": train}
     mixing = jnp.array([float(teacher == "mixup") for teacher in experiment.teachers])
     taught = [lax.map(lambda m, rows=seen[sees]: teach(x[rows], y[rows], mixing=m), mixing) for sees in experiment.sees]
@@ -124,7 +126,7 @@ def _one_seed(experiment: GuidedExperiment, row: tuple[Array, ...], x: Array, y:
     def student(which: Array, teacher: Array, mixing: Array) -> tuple[Array, Array]:
         judge = jax.tree.map(lambda leaf: leaf[teacher], teachers)
         data: dict[str, Any] = {"x": x[train], "y": y[train], "watched": x[test]}
-        learn = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, judge, model.apply)
+        learn = functools.partial(valuation.guided, jax.random.fold_in(key, STUDENTS), first, judge, apply)
         learnt = learn(**data, which=which, mixing=mixing, **settings)
         return learnt.logits[..., 1] - learnt.logits[..., 0], learnt.kept
 

@@ -168,8 +168,9 @@ def _scores(folder: str, method: str) -> tuple[np.ndarray, np.ndarray]:
     for run in runs:
         rows = sweep.prepare(run.cell.data, run.seed).rows
         x = jnp.asarray((source.x - rows.mean) / rows.sd, jnp.float32)
-        parameters = jax.tree.map(jnp.asarray, read_parameters(Path(folder), run.run_id))
-        logits = models.build(run.cell.model, x.shape[1:]).apply(parameters, x)
+        kept = jax.tree.map(jnp.asarray, read_parameters(Path(folder), run.run_id))
+        variables = models.Variables(kept["params"], kept.get("state", {}))
+        logits = models.build(run.cell.model, x.shape[1:]).logits(variables, x)
         scores.append(np.asarray(jax.nn.sigmoid(logits), float))
     return np.stack(scores), np.asarray(source.y, int)
 

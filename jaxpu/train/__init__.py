@@ -7,7 +7,7 @@
 
 Where runs go (one after the other, side by side, on which devices) is decided elsewhere; a run depends on its
 key, data and numbers alone. What is static stands in :class:`Config`, what is traced in
-:class:`~jaxpu.objective.Hyper`; changing the latter recompiles nothing.
+:class:`~jaxpu.methods.objective.Hyper`; changing the latter recompiles nothing.
 """
 
 from jaxpu.train.evaluation import evaluate

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from jaxpu import metrics, models
+from jaxpu.methods.objective import Hyper
 from jaxpu.metrics import multiclass
-from jaxpu.objective import Hyper
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
 
 AT_ONCE = 512
@@ -19,23 +19,24 @@ Sets = dict[str, tuple[Array, Array, Array]]
 """Column prefix -> (logits, labels, mask) of a set of rows."""
 
 
-def evaluate(params: models.Params, data: Data, config: Config, hyper: Hyper) -> History:
+def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyper) -> History:
     """Everything recorded after an epoch, computed on the device in one forward pass over all sets."""
-    apply = models.build(config.model, data.x.shape[1:], config.outputs).apply
+    model = models.build(config.model, data.x.shape[1:], config.outputs)
     parts = (data.train, data.val, data.test, data.outside)
-    logits = _in_blocks(lambda rows: apply(params, features(data, rows)), jnp.concatenate(parts))
+    logits = _in_blocks(lambda rows: model.logits(variables, features(data, rows)), jnp.concatenate(parts))
     ends = [sum(map(len, parts[:i])) for i in (1, 2, 3)]
     z_train, z_val, z_test, z_outside = jnp.split(logits - hyper.decision_offset, ends)
-    judged: Sets = {"test": (z_test, data.y[data.test], jnp.ones(len(data.test)))}
+    judged: Sets = {}
+    if len(data.test):  # there may be none where nobody knows the true labels
+        judged["test"] = z_test, data.y[data.test], jnp.ones(len(data.test))
     for prefix, size in config.val_sizes:
         judged[prefix] = z_val, data.y[data.val], (jnp.arange(len(data.val)) < size).astype(jnp.float32)
     columns = _two_classes if config.outputs == 1 else _many_classes
     history = columns(z_train, z_val, judged, data, config, hyper)
-    if len(data.outside):
+    if len(data.outside) and len(data.test):
         history |= _outside(z_test, z_outside)
     if config.probes:
-        train_set = (features(data, data.train), data.labeled, data.counts, data.y[data.train])
-        seen = ProbeInput(params, apply, *train_set, features(data, data.test), data.y[data.test], hyper)
+        seen = ProbeInput(variables, model, data, hyper, config.objective, config.truth)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 
@@ -65,14 +66,16 @@ def _padded(array: Array, length: int) -> Array:
 
 
 def _two_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config: Config, hyper: Hyper) -> History:
-    """Metrics with true labels, and what P and U tell without."""
+    """What P and U tell, and metrics with true labels where they are known."""
     places = jnp.arange(len(data.val_pu))
     labeled = (places < data.n_val_labeled).astype(jnp.float32)
     proxied: Sets = {"train": (z_train, data.labeled, data.counts)}
     for prefix, size in config.val_sizes:
         inside = (places < data.n_val_pu) & (data.val_pu < size)
         proxied[prefix] = z_val[data.val_pu], labeled, inside.astype(jnp.float32)
-    history = _train_scores(z_train, data) | _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
+    history = _train_scores(z_train, data, config) | _of_sets(functools.partial(_proxies, hyper=hyper), proxied)
+    if not config.truth:
+        return history | _of_sets(_unjudged, judged)
     log_p_max = jnp.where(data.counts > 0, jax.nn.log_sigmoid(z_train), -jnp.inf).max()
     return history | _of_sets(functools.partial(_judged, log_p_max=log_p_max, hyper=hyper), judged)
 
@@ -82,11 +85,13 @@ def _proxies(logits: Array, labeled: Array, mask: Array, *, hyper: Hyper) -> His
     return metrics.proxy_metrics(logits, labeled, **given) | metrics.score_summary(logits, labeled, **given)
 
 
-def _train_scores(logits: Array, data: Data) -> History:
-    labeled, labels = data.labeled, data.y[data.train].astype(jnp.float32)
+def _train_scores(logits: Array, data: Data, config: Config) -> History:
+    labeled = data.labeled
     p = data.counts * jax.nn.sigmoid(logits)
-    unlabeled = data.counts * (1 - labeled)
-    sets = {"labeled": labeled, "positive": unlabeled * labels, "negative": unlabeled * (1 - labels)}
+    sets = {"labeled": labeled}
+    if config.truth:
+        labels, unlabeled = data.y[data.train].astype(jnp.float32), data.counts * (1 - labeled)
+        sets |= {"positive": unlabeled * labels, "negative": unlabeled * (1 - labels)}
     means = {f"train_p_{name}": (p * rows).sum() / rows.sum() for name, rows in sets.items()}
     return means | {"train_p_max": p.max()}
 
@@ -96,6 +101,14 @@ def _judged(logits: Array, labels: Array, mask: Array, *, log_p_max: Array, hype
     columns = metrics.oracle_metrics(logits, labels, prior=hyper.prior, log_p_max=log_p_max, mask=mask)
     choices = jnp.stack([columns[f"oracle_f1{end}"] for end in ("", "_quantile", "_max_shift")])
     return columns | {"oracle_f1_decision": choices[hyper.decision]}
+
+
+def _unjudged(logits: Array, labels: Array, mask: Array) -> History:
+    """What of the metrics of one set needs no labels."""
+    del labels
+    return {
+        f.__name__: f(logits, mask=mask) for f in (metrics.predicted_positive, metrics.score_mean, metrics.score_sd)
+    }
 
 
 def _many_classes(z_train: Array, z_val: Array, judged: Sets, data: Data, config: Config, hyper: Hyper) -> History:

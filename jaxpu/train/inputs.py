@@ -11,8 +11,9 @@ from jaxtyping import Float, Int
 
 from jaxpu import models
 from jaxpu.config import ModelConfig
-from jaxpu.objective import Hyper
-from jaxpu.selection import RuleChoice
+from jaxpu.methods.objective import Hyper, Objective
+from jaxpu.selection import RULES, RuleChoice
+from jaxpu.train.optimizers import USUAL, Choice
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -23,7 +24,7 @@ class Data(NamedTuple):
 
     Attributes:
         x: all features. y: all true labels, 1 = positive, or class numbers; training reads them only for ``pn`` and for
-            metrics.
+            metrics. Where nobody knows them (``Config.truth``) they are 0, and nothing reads them.
         train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
         val, test: rows of the held-out sets. val_pu: positions within ``val`` of its P, then its U, then padding.
         mean, sd: standardisation, from the training rows alone.
@@ -63,21 +64,26 @@ class Config:
 
     Attributes:
         model: the network. outputs: its logits a row, 1, or one a class where there are many.
-        epochs, batch_size: as they say.
+        epochs, batch_size: as they say. optimizer: it and its schedule.
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
-        mixup: whether there is a mixed forward pass. batching: ``mixed`` or ``separate``.
+        objective: the risks and penalties to choose from, and whether there is a mixed forward pass.
+        batching: ``mixed`` or ``separate``.
         lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
         rules: selection rules followed during training. patience, min_delta: theirs.
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
         probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
         row_sharding: how the rows of one step are split over devices; None = not.
+        truth: whether true labels are known; without, metrics that need them are left out.
+
+    Raises:
+        ValueError: a rule needs true labels, and they are not known; with those that need none.
     """
 
     model: ModelConfig
     epochs: int
     batch_size: int
     val_sizes: tuple[tuple[str, int], ...]
-    mixup: bool = True
+    objective: Objective
     batching: str = "mixed"
     lam_per: str = "batch"
     alpha_schedule: str = "constant"
@@ -89,23 +95,51 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
+    optimizer: Choice = USUAL
+    truth: bool = True
+
+    def __post_init__(self) -> None:
+        for rule in () if self.truth else self.rules:
+            if not rule.entry.label_free:
+                choices = ", ".join(name for name, rule in RULES.items() if rule.label_free)
+                raise ValueError(
+                    f"selection rule {rule.name!r} needs true labels, and only observed ones are known; "
+                    f"choose from {choices}"
+                )
 
 
 class ProbeInput(NamedTuple):
-    """What a probe may look at after an epoch: the network, the training set and the test set.
+    """What a probe may look at after an epoch: the network, the data, the numbers of the epoch, and the static part.
 
-    The training set has P first; ``counts`` is 1 on its rows and 0 on the padding behind them.
+    In the training set P comes first; ``data.counts`` is 1 on its rows and 0 on the padding behind them. Labels are
+    None where nobody knows them.
     """
 
-    params: models.Params
-    apply: models.Apply
-    x_train: Array
-    labeled: Array
-    counts: Array
-    y_train: Array
-    x_test: Array
-    y_test: Array
+    variables: models.Variables
+    model: models.Model
+    data: Data
     hyper: Hyper
+    objective: Objective
+    truth: bool = True
+
+    @property
+    def x_train(self) -> Array:
+        """Inputs of the training set."""
+        return features(self.data, self.data.train)
+
+    @property
+    def y_train(self) -> Array | None:
+        """True labels of the training set."""
+        return self.data.y[self.data.train] if self.truth else None
+
+    @property
+    def x_test(self) -> Array:
+        """Inputs of the test set."""
+        return features(self.data, self.data.test)
+
+    def logits(self, x: Array, params: models.Params | None = None) -> Array:
+        """Logits of rows, with other parameters if there are some (to differentiate in them)."""
+        return self.model.logits(self.variables if params is None else self.variables._replace(params=params), x)
 
 
 def features(data: Data, rows: Array) -> Array:

@@ -11,32 +11,43 @@ from jaxtyping import Float, Int
 
 from jaxpu import mixup, models
 from jaxpu.data import plan
-from jaxpu.objective import Hyper, log_ends
+from jaxpu.methods import objective
+from jaxpu.methods.objective import Hyper
 from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
-from jaxpu.train.step import StepKeys, optimizer, train_columns, update
+from jaxpu.train.step import Carry, StepKeys, optimizer, train_columns, update
 
 # What random numbers are for: a run's key is folded with one of these, then with the epoch.
 INIT, SHUFFLE, LAMBDA, STEPS = range(4)
 
 
 class State(NamedTuple):
-    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0."""
+    """What the next epoch needs. ``best``, ``best_epoch``: an entry a watched rule, at least 1; epochs count from 0.
+
+    ``memory`` is what the method carries over steps, None for most.
+    """
 
     params: models.Params
+    model_state: models.ModelState
     opt_state: optax.OptState
     epoch: Int[Array, ""]
     best: Float[Array, " rules"]
     best_epoch: Int[Array, " rules"]
-    kept: models.Params | None
+    kept: models.Variables | None
+    memory: Any = None
+
+    @property
+    def variables(self) -> models.Variables:
+        """What the network computes with now."""
+        return models.Variables(self.params, self.model_state)
 
 
 class Run(NamedTuple):
     """A finished run: ``history`` maps a column to (epochs,) values, NaN after the run has stopped.
 
-    ``state.params`` are the parameters of the last epoch run; ``state.kept`` those of the best epoch under
-    ``config.keep_best``, or None.
+    ``state.params`` and ``state.model_state`` are those of the last epoch run; ``state.kept`` has those of the best
+    epoch under ``config.keep_best``, or is None.
     """
 
     history: History
@@ -70,15 +81,18 @@ def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
 def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     """The state before the first epoch: fresh parameters, empty moments, nothing selected."""
     model = models.build(config.model, data.x.shape[1:], config.outputs)
-    params = model.init(jax.random.fold_in(key, INIT), hyper.initial_p)
+    variables = models.start(model, jax.random.fold_in(key, INIT), data.x.shape[1:], hyper.initial_p)
+    memory = config.objective.memory
     watched = max(len(_watched(config)), 1)  # empty arrays can neither be mapped in chunks nor sharded
     return State(
-        params=params,
-        opt_state=optimizer(hyper).init(params),
+        params=variables.params,
+        model_state=variables.state,
+        opt_state=optimizer(data, config, hyper).init(variables.params),
         epoch=jnp.zeros((), jnp.int32),
         best=jnp.full((watched,), -jnp.inf),
         best_epoch=jnp.full((watched,), -1, jnp.int32),
-        kept=params if config.keep_best else None,
+        kept=variables if config.keep_best else None,
+        memory=memory.init(variables.params, data.train.shape[0]) if memory else None,
     )
 
 
@@ -109,18 +123,19 @@ def finished(state: State, config: Config) -> Array:
 def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
-    hyper = hyper._replace(log_end=log_ends(hyper, config.epochs)[state.epoch])
-    anchor = mixup.anchor_schedule(config.epochs, hyper.anchor, hyper.anchor_end)[state.epoch]
+    hyper = objective.at(hyper, state.epoch, config.epochs)
     alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
-    step = functools.partial(update, data=data, config=config, hyper=hyper, anchor=anchor)
+    progress = objective.progress(state.epoch, config.epochs)
+    step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
     # a step's keys stay the same when steps of mere padding follow
     by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
-    (params, opt_state), terms = lax.scan(step, (state.params, state.opt_state), (rows, mask, lam, keys))
-    history = train_columns(terms, config) | evaluate(params, data, config, hyper)
-    state = state._replace(params=params, opt_state=opt_state, epoch=state.epoch + 1)
+    start = Carry(state.params, state.model_state, state.opt_state, state.memory)
+    after, terms = lax.scan(step, start, (rows, mask, lam, keys))
+    state = state._replace(**after._asdict(), epoch=state.epoch + 1)
+    history = train_columns(terms, config) | evaluate(state.variables, data, config, hyper)
     return _follow_rules(state, history, config), history
 
 
@@ -143,7 +158,7 @@ def _follow_rules(state: State, history: History, config: Config) -> State:
     """Update the best epoch of every watched rule; :func:`jaxpu.analysis.replay` is the same in NumPy."""
     watched = _watched(config)
     if not watched:
-        return state._replace(kept=state.params if config.keep_best else None)
+        return state._replace(kept=state.variables if config.keep_best else None)
     values = jnp.stack([rule.entry.sign * history[str(rule.column)] for rule in watched])
     # state.epoch - 1 is the epoch just run; a rule that was out of patience before it has stopped for good
     watching = (state.epoch - 2) - state.best_epoch < config.patience
@@ -155,5 +170,5 @@ def _follow_rules(state: State, history: History, config: Config) -> State:
     if config.keep_best is None:
         return state
     keep = better[watched.index(config.keep_best)] if config.keep_best in watched else jnp.array(True)
-    kept: Any = jax.tree.map(functools.partial(jnp.where, keep), state.params, state.kept)
+    kept: Any = jax.tree.map(functools.partial(jnp.where, keep), state.variables, state.kept)
     return state._replace(kept=kept)

@@ -1,26 +1,32 @@
 """One update of the parameters, and the means of an epoch's updates."""
 
 import functools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
+from jaxtyping import Int
 
-from jaxpu import mixup, models, objective
-from jaxpu.objective import Hyper
+from jaxpu import mixup, models
+from jaxpu.methods import objective
+from jaxpu.methods.objective import Hyper
+from jaxpu.train import optimizers
 from jaxpu.train.inputs import Config, Data, History, features
 from jaxpu.types import Scalar
 
 
-def optimizer(hyper: Hyper) -> optax.GradientTransformation:
-    """Adam with L2 inside the gradient, as torch.optim.Adam's weight_decay; built here so that lr is traced."""
-    return optax.chain(
-        optax.add_decayed_weights(jnp.asarray(hyper.weight_decay)),
-        optax.scale_by_adam(),
-        optax.scale_by_learning_rate(jnp.asarray(hyper.lr)),
-    )
+def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
+    """The optimiser of a run."""
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, updates(data, config))
+
+
+def updates(data: Data, config: Config) -> Int[Array, ""]:
+    """Updates of a whole run if none is skipped; steps of mere padding are none."""
+    rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
+    return config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
 
 
 class StepTerms(NamedTuple):
@@ -31,38 +37,54 @@ class StepTerms(NamedTuple):
     counted: Scalar
 
 
+class Carry(NamedTuple):
+    """What a step hands on to the next: parameters, state, moments, and what the method carries over steps."""
+
+    params: models.Params
+    model_state: models.ModelState
+    opt_state: optax.OptState
+    memory: Any
+
+
 def update(
-    carry: tuple[models.Params, optax.OptState],
+    carry: Carry,
     step: "tuple[Array, Array, Array, StepKeys]",
     *,
     data: Data,
     config: Config,
     hyper: Hyper,
-    anchor: Scalar,
-) -> tuple[tuple[models.Params, optax.OptState], StepTerms]:
-    """One update. A batch without a labelled positive leaves parameters and moments as they are."""
-    params, opt_state = carry
+    progress: Scalar,
+) -> tuple[Carry, StepTerms]:
+    """One update, with the numbers of the epoch. A batch that is skipped leaves everything as it is.
+
+    Skipped is a batch of mere padding, and one without a labeled positive if the method says so.
+    """
     places, mask, lam, keys = step
     x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
-    batch = _Batch(x, labeled, data.y[data.train[places]], mask.astype(jnp.float32), lam, anchor)
-    loss = functools.partial(_loss, keys, batch=batch, config=config, hyper=hyper)
-    grads, terms = jax.grad(loss, has_aux=True)(params)
-    updates, new_state = optimizer(hyper).update(grads, opt_state, params)
-    new_params = optax.apply_updates(params, updates)
+    batch = _Batch(x, labeled, data.y[data.train[places]], places, mask.astype(jnp.float32), lam, progress)
+    loss = functools.partial(_loss, keys, batch=batch, carry=carry, config=config, hyper=hyper)
+    grads, (terms, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
+    change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
+    params = cast(models.Params, optax.apply_updates(carry.params, change))
+    context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
+    context |= {"rows": places, "progress": progress, "forward": _forward(batch, state, config)}
+    memory = objective.updated_memory(config.objective, hyper.options, carry.memory, **context)
     usable = (labeled * mask).sum() > 0
-    kept = jax.tree.map(functools.partial(jnp.where, usable), (new_params, new_state), (params, opt_state))
+    usable |= (hyper.skip_without_positives == 0) & mask.any()
+    kept = jax.tree.map(functools.partial(jnp.where, usable), Carry(params, state, opt_state, memory), carry)
     return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
 
 
 class _Batch(NamedTuple):
     x: Array
     labeled: Array
-    labels: Array
+    y: Array
+    places: Array
     mask: Array
     lam: Array
-    anchor: Scalar
+    progress: Scalar
 
 
 class StepKeys(NamedTuple):
@@ -73,21 +95,31 @@ class StepKeys(NamedTuple):
     dropout_mixed: Array
 
 
+def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callable[[models.Params], Array]:
+    """From parameters to the logits of the batch, without dropout, with the network's state as it is."""
+    model = models.build(config.model, batch.x.shape[1:], config.outputs)
+    return lambda params: model.logits(models.Variables(params, state), batch.x)
+
+
 def _loss(
-    keys: StepKeys, params: models.Params, *, batch: _Batch, config: Config, hyper: Hyper
-) -> tuple[Scalar, objective.Terms]:
+    keys: StepKeys, params: models.Params, *, batch: _Batch, carry: Carry, config: Config, hyper: Hyper
+) -> tuple[Scalar, tuple[objective.Terms, Array, models.ModelState]]:
+    """The loss, and beside it its terms, the logits, and the network's state after both passes, the plain one first."""
     apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
-    logits = apply(params, batch.x, keys.dropout)
-    base, clipped = objective.base_risk(hyper, logits, batch.labeled, batch.labels, batch.mask)
-    if not config.mixup:
+    training = functools.partial(apply, params, train=True, mask=batch.mask)
+    logits, state = training(carry.model_state, batch.x, key=keys.dropout)
+    context = {"y": batch.y, "rows": batch.places, "progress": batch.progress}
+    context |= {"memory": carry.memory, "forward": _forward(batch, carry.model_state, config)}
+    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
+    if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
-        return base, objective.Terms(base, base, none, none, clipped)
+        return base, (objective.Terms(base, base, none, none, clipped), logits, state)
     partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
-    mixed = apply(params, mixup.mix(batch.x, partner, batch.lam), keys.dropout_mixed)
+    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
     weighted, target = objective.penalty(
-        hyper, logits, partner, mixed, batch.lam, batch.anchor, batch.labeled, batch.mask
+        config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
     )
-    return base + weighted, objective.Terms(base + weighted, base, weighted, target, clipped)
+    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), logits, state)
 
 
 def train_columns(steps: StepTerms, config: Config) -> History:

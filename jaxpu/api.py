@@ -1,0 +1,290 @@
+"""The library without files: eight seeds on your own rows, or a whole experiment, in one call.
+
+fit(x, s, method=..., prior=...) ──► Fit: scores, probabilities, runs, verdicts
+sweep(experiment, data=...)      ──► Outcome: runs, provenance
+"""
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import polars as pl
+from jaxtyping import Float
+
+from jaxpu import analysis, config, data, kinds, runs
+from jaxpu.config import ConfigError, Experiment, unknown
+from jaxpu.data import Dataset
+from jaxpu.data.own import features_like
+from jaxpu.methods import Method, decision_offset
+
+if TYPE_CHECKING:
+    from jaxpu.runs.engine import Outcome, Progress
+
+Scenario = Literal["case_control", "single_set", "single_set_overlap"]
+
+
+def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
+    """Let runs go side by side on the cores, and keep compiled programs between processes, as the command does.
+
+    Call it before jax is first used. Each core becomes a device of its own, so that runs are separate single-threaded
+    programs, which beats many threads inside small matrix products.
+
+    Args:
+        devices: how many devices the CPU is; None = one a core.
+        cache: folder of compiled programs, "" for none; None = ``JAXPU_CACHE_DIR``, or ``jaxpu/xla`` in the user's
+            cache folder where there is one.
+    """
+    import jax
+
+    options = cast(Any, jax.config)  # jax adds its options as attributes while it is imported
+    flags = os.environ.get("XLA_FLAGS", "")
+    if options.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in flags:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        jax.config.update("jax_num_cpu_devices", devices or cores)
+    folder = _cache_folder() if cache is None else str(cache)
+    if folder:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+
+
+def _cache_folder() -> str:
+    if "JAXPU_CACHE_DIR" in os.environ:
+        return os.environ["JAXPU_CACHE_DIR"]
+    home = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return str((Path(home) if home else Path.home() / ".cache") / "jaxpu" / "xla")
+    except RuntimeError:  # neither a home folder nor an entry for the user
+        return ""
+
+
+@dataclasses.dataclass(frozen=True)
+class _WithData:
+    """A kind of experiment on a dataset that stands in no registry, or with functions that have no name."""
+
+    kind: Any
+    options: dict[str, Any]
+    dataset: Dataset | None
+
+    def runs(self, experiment: Any) -> Any:
+        return self.kind.runs(experiment, self.dataset, **self.options)
+
+    def jobs(self, experiment: Any, found: Any) -> Any:
+        return self.kind.jobs(experiment, found, self.dataset)
+
+
+def sweep(
+    experiment: Experiment | Mapping[str, Any],
+    *,
+    data: Dataset | None = None,
+    folder: str | Path | None = None,
+    fresh: bool = False,
+    watch: "Callable[[Progress], None]" = lambda progress: None,
+) -> "Outcome":
+    """Run an experiment of any kind: what ``jaxpu run`` does, without its tables and page.
+
+    Args:
+        experiment: of any kind, or the mapping that its YAML file would hold.
+        data: your own dataset, instead of those that the experiment names.
+        folder: where results are kept, and an interrupted experiment goes on; None = in memory.
+        fresh: forget what the folder holds. watch: called with the progress.
+
+    Returns:
+        ``runs``, a frame with a row an epoch and run, ``provenance``, ``failures``, and ``kept(run_id)``.
+        :func:`jaxpu.analysis.tables` makes summaries and verdicts of the runs.
+
+    Raises:
+        ConfigError, ResultsError: saying what to do.
+
+    >>> small = {"data": {"name": "gaussians", "options": {"n": 100}}, "training": {"epochs": 1}}
+    >>> sweep({**small, "model": {"name": "linear"}, "seeds": 2}).runs.select("method", "seed", "epoch").rows()
+    [('vpu', 0, 1), ('vpu', 1, 1)]
+    """
+    if isinstance(experiment, Mapping):
+        experiment = config.parse(experiment)
+    kind: Any = kinds.kind_of(experiment)
+    if experiment.kind in ("pu", "multiclass"):
+        if data is not None:
+            experiment = _of_dataset(experiment, data)
+        kind = _WithData(kind, {"nameless": folder is None}, data)
+    elif data is not None:
+        raise ConfigError(f"data: an experiment of kind {experiment.kind} has data of its own; leave data out")
+    return runs.run(experiment, kind, None if folder is None else Path(folder), fresh=fresh, watch=watch)
+
+
+def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:
+    swept = [path for path in experiment.grid_columns if path.startswith("data.name") or path.startswith("data.file")]
+    if swept:
+        raise ConfigError(f"data: the grid sets {swept[0]}, and one dataset was given; leave one out")
+    return dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, name=dataset.name, options={}))
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """Networks trained on one dataset, one a seed.
+
+    Attributes:
+        scores: logits of the rows of x, (seeds, n): above 0 where p > 1/2.
+        runs: what was recorded, a row an epoch and seed. experiment: all settings.
+        provenance: where the numbers are from.
+    """
+
+    scores: Float[np.ndarray, "seeds n"]
+    runs: pl.DataFrame
+    experiment: Experiment
+    provenance: dict[str, Any]
+    _members: Callable[[Any], np.ndarray] = dataclasses.field(repr=False)
+
+    def predict_proba(self, x: Any) -> Float[np.ndarray, "n 2"]:
+        """P(negative) and P(positive) of rows: the mean over the seeds.
+
+        Args:
+            x: rows with the features of those that were trained on, an array or a data frame.
+        """
+        p = _sigmoid(self.decision_function(x)).mean(axis=0)
+        return np.stack([1 - p, p], axis=1)
+
+    def decision_function(self, x: Any) -> Float[np.ndarray, "seeds n"]:
+        """Logits of rows, one a seed."""
+        return self._members(x)
+
+    @property
+    def tables(self) -> analysis.Tables:
+        """The tables of :func:`jaxpu.analysis.tables`: what was selected, its summary and its verdicts."""
+        return analysis.tables(self.runs, self.experiment)
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """What became of the runs, a row a selection rule: verdict, failing runs of all, and a sentence."""
+        return self.tables.verdicts
+
+    def summary(self) -> pl.DataFrame:
+        """Means, medians and intervals over the seeds, a row a metric and selection rule."""
+        return self.tables.summary
+
+
+def fit(
+    x: Any,
+    s: Any = None,
+    *,
+    y: Any = None,
+    method: str | Mapping[str, Any] | Method,
+    prior: float,
+    seeds: int = 8,
+    model: Any = None,
+    optimizer: Any = None,
+    scenario: Scenario = "single_set",
+    folder: str | Path | None = None,
+    **settings: Any,
+) -> Fit:
+    """Train networks on positive and unlabelled rows, one a seed, and say what became of them.
+
+    Features are standardised by the training rows. A tenth of the rows (``validation``) is held out to choose the
+    epoch, by a rule that needs no true label.
+
+    Args:
+        x: features, (n, ...), an array or a data frame of numbers.
+        s: observed labels (n,): 1 where a row is labelled positive, else unlabelled; None = drawn from y.
+        y: true labels (n,) if they are known: for metrics and verdicts, never for training.
+        method: the name of a preset (``jaxpu list``), a mapping that changes one, or a :class:`jaxpu.methods.Method`.
+        prior: π, the share of positives among the unlabelled rows.
+        seeds: how many networks. model: a preset's name, a mapping of settings, a :class:`jaxpu.config.ModelConfig`,
+            a Flax module or a pair of functions (init, apply). optimizer: a name, or a function of
+            :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
+        scenario: how the labelled rows came about, see :class:`jaxpu.config.DataConfig`.
+        folder: where results are kept; None = in memory.
+        **settings: of training, data and selection, as in a configuration: ``epochs=20, lr=1e-3, patience=5``.
+
+    Raises:
+        ConfigError: an unknown setting, method or value, with the choices. ValueError: rows that are no numbers.
+
+    >>> rng = np.random.default_rng(0)
+    >>> x, y = rng.normal(size=(200, 2)), np.arange(200) % 2
+    >>> x[y == 1] += 3
+    >>> fitted = fit(x, s=y * (rng.random(200) < 0.5), method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2)
+    >>> fitted.scores.shape, fitted.predict_proba(x[:3]).shape
+    ((2, 200), (3, 2))
+    """
+    groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
+    for name, value in settings.items():
+        _put(groups, name, value)
+    groups["data"] |= {"prior": prior, "scenario": scenario}
+    groups["selection"].setdefault("rules", ["pu_accuracy", "last"])
+    groups["selection"].setdefault("keep_best", True)
+    if y is None:
+        groups["data"].setdefault("test", 0.0)
+    if optimizer is not None:
+        groups["training"]["optimizer"] = optimizer
+    dataset = Dataset.from_arrays(x, y, s)
+    raw = {**groups, "name": "fit", "methods": [method], "seeds": seeds, "model": _model(model)}
+    experiment = _of_dataset(config.parse(raw, where="fit"), dataset)
+    outcome = sweep(experiment, data=dataset, folder=folder)
+    if outcome.failures:
+        raise runs.ResultsError("; ".join(outcome.failures))
+    members = _members(experiment, dataset, outcome)
+    return Fit(members(dataset.x), outcome.runs, experiment, outcome.provenance, members)
+
+
+_GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
+"""Settings that the arguments of :func:`fit` give, or that have no meaning there."""
+
+GROUPS = {"training": config.TrainingConfig, "data": config.DataConfig, "selection": config.SelectionConfig}
+
+
+def _put(groups: dict[str, dict[str, Any]], name: str, value: Any) -> None:
+    """Put a setting into its group."""
+    group_of = {
+        field.name: group
+        for group, kind in GROUPS.items()
+        for field in dataclasses.fields(kind)
+        if field.name not in (*_GIVEN, "optimizer")
+    }
+    if name not in group_of:
+        raise ConfigError(f"fit: {unknown('setting', name, sorted(group_of))}")
+    groups[group_of[name]][name] = value
+
+
+def _model(model: Any) -> Any:
+    """What was given as a model, as settings."""
+    if isinstance(model, config.ModelConfig | Mapping):
+        return model
+    if model is None or (isinstance(model, str) and ":" not in model):
+        return {} if model is None else {"name": model}
+    return {"module": model}
+
+
+def _members(experiment: Experiment, dataset: Dataset, outcome: "Outcome") -> Callable[[Any], np.ndarray]:
+    """From rows to the logits of every seed's network, with the parameters of its best epoch."""
+    import jax
+
+    from jaxpu import models
+
+    [cell] = config.expand(experiment)
+    model = models.build(cell.model, dataset.x.shape[1:])
+    offset = decision_offset(cell.method)
+
+    @jax.jit
+    def logits(variables: models.Variables, mean: Any, sd: Any, x: Any) -> Any:
+        return model.logits(variables, (x - mean[None]) / sd[None]) - offset
+
+    networks = []
+    for run_id, seed in outcome.runs.select("run_id", "seed").unique(maintain_order=True).rows():
+        rows = data.prepare(cell.data, dataset, seed).rows
+        networks.append((models.Variables(**outcome.kept(run_id)), rows.mean, rows.sd))
+
+    def members(x: Any) -> np.ndarray:
+        rows = features_like(dataset, x)
+        parts = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
+        return np.stack([np.concatenate([logits(*network, part) for part in parts]) for network in networks])
+
+    return members
+
+
+AT_ONCE = 4096
+"""Rows that pass through a network at a time when it predicts."""
+
+
+def _sigmoid(z: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(z / 2))

@@ -1,0 +1,189 @@
+"""The data of one run: which arrays it shares with others, and the row numbers that are its seed's own.
+
+    Dataset ──► Arrays, shared by all runs
+       └─ seed ──► split ──► long tail ──► labelled / unlabelled ──► Rows, Prepared
+
+Where labels are observed nothing is drawn: P is the rows with s = 1, and U those with s = 0. In a single set U is what
+is left of the sample, in case-control a sample of its own: the rows are the same, and the prior is the share of
+positives among those of U in both. ``single_set_overlap`` puts the labelled rows into U as well. All parts are
+stratified by s, so that the same rows come out whether the true labels are known or not.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxpu.config import ConfigError, DataConfig, digest
+from jaxpu.data import sampling
+from jaxpu.data.content import arrays, identity, keep, labels_of
+from jaxpu.data.dataset import Dataset
+
+
+class Rows(NamedTuple):
+    """What of :class:`jaxpu.train.Data` is a seed's own; equal in shape for all seeds of a data configuration."""
+
+    train: np.ndarray
+    val: np.ndarray
+    val_pu: np.ndarray
+    test: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    n_labeled: np.int32
+    n_train: np.int32
+    n_val_labeled: np.int32
+    n_val_pu: np.int32
+    outside: np.ndarray
+
+    def padded(self, train: int, val_pu: int) -> "Rows":
+        """The same with ``train`` and ``val_pu`` rows in all: padding lets label frequencies share a program."""
+        longer = {"train": np.pad(self.train, (0, train - len(self.train)))}
+        return self._replace(**longer, val_pu=np.pad(self.val_pu, (0, val_pu - len(self.val_pu))))
+
+
+class Prepared(NamedTuple):
+    """One seed of one data configuration: rows, sizes, and what methods are told: the prior, rows of every class.
+
+    Where no true label is known the classes are unlabelled and labelled.
+    """
+
+    rows: Rows
+    val_sizes: tuple[tuple[str, int], ...]
+    prior: float
+    class_counts: tuple[int, ...]
+
+
+def prepare(config: DataConfig, dataset: Dataset, seed: int) -> Prepared:
+    """Split, label and standardise one seed; the same for every method.
+
+    Raises:
+        ConfigError: for shares that leave a part empty, or settings that the labels do not allow.
+
+    >>> from jaxpu.data import load
+    >>> config = DataConfig(name="gaussians", options={"n": 60})
+    >>> prepared = prepare(config, load(config), 0)
+    >>> len(prepared.rows.train), int(prepared.rows.n_labeled)
+    (44, 1)
+    """
+    key = (digest(*identity(config, dataset)), seed)
+    if key not in _PREPARED:
+        keep(_PREPARED, key, _prepare(config, dataset, seed), most=4096)
+    return _PREPARED[key]
+
+
+_PREPARED: dict[tuple[str, int], Prepared] = {}
+
+
+def _prepare(c: DataConfig, dataset: Dataset, seed: int) -> Prepared:
+    labels = labels_of(c, dataset)
+    _check(c, dataset)
+    try:
+        by = labels if dataset.s is None or c.task != "pu" else dataset.s
+        split = sampling.split(by, seed, test=c.test, validation=c.validation, test_rows=dataset.test_rows)
+        if c.imbalance > 1:
+            split = split._replace(train=sampling.long_tail(labels, split.train, seed, ratio=c.imbalance))
+        labelled = _labelled(c, dataset, split, seed)
+    except ValueError as error:
+        raise ConfigError(f"data: {error}") from None
+    if dataset.y is not None and not len(split.test):
+        raise ConfigError("data.test: 0 leaves no row to measure on, expected a share in (0, 1) where labels are known")
+    if c.task == "pu" and not 0 < labelled.prior < 1:
+        raise ConfigError(
+            f"data.prior_scale: the class prior told to methods must lie in (0, 1), got {labelled.prior:.3f}"
+        )
+    mean, sd = np.zeros(dataset.x.shape[1:], np.float32), np.ones(dataset.x.shape[1:], np.float32)
+    if dataset.standardize:
+        mean, sd = sampling.standardization(dataset.x, split.train)
+    outside = arrays(c, dataset).outside
+    rows = _rows(split, labelled, mean, sd, outside)
+    counts = np.bincount(labels[rows.train], minlength=int(labels.max(initial=1)) + 1)
+    return Prepared(rows, _val_sizes(c, split.validation_sizes), labelled.prior, tuple(counts.tolist()))
+
+
+def _check(c: DataConfig, dataset: Dataset) -> None:
+    """What needs true labels, where nobody knows them."""
+    if dataset.y is not None or c.task != "pu":
+        return
+    if isinstance(c.prior, str):
+        raise ConfigError(
+            f"data.prior: {c.prior!r} counts true labels, and {dataset.name} has observed ones only: "
+            "expected a number, the share of positives among the unlabelled rows"
+        )
+    if c.imbalance > 1:
+        raise ConfigError(f"data.imbalance: thinning classes out needs true labels, and {dataset.name} has none")
+
+
+class _Labelled(NamedTuple):
+    """Places in the training and the validation set, those with a label first, and the prior that methods are told."""
+
+    train: np.ndarray
+    n_labeled: int
+    val_pu: np.ndarray
+    n_val_labeled: int
+    prior: float
+
+
+def _labelled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) -> _Labelled:
+    if c.task != "pu":
+        return _Labelled(np.arange(len(split.train)), len(split.train), np.arange(0), 0, float("nan"))
+    parts = ((split.train, seed), (split.validation, (seed, 1)))
+    sampled = [_sample(c, dataset, rows, key) for rows, key in parts]
+    (labeled, unlabeled, priors), (val_labeled, val_unlabeled, _) = sampled
+    prior = (priors[c.prior] if isinstance(c.prior, str) else c.prior) * c.prior_scale
+    both, val_both = np.concatenate([labeled, unlabeled]), np.concatenate([val_labeled, val_unlabeled])
+    return _Labelled(both, len(labeled), val_both, len(val_labeled), prior)
+
+
+def _sample(
+    c: DataConfig, dataset: Dataset, rows: np.ndarray, key: sampling.Key
+) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
+    """Places of P and of U among some rows, drawn or as observed, and the priors that true labels tell."""
+    y = None if dataset.y is None else dataset.y[rows]
+    if dataset.s is None:
+        assert y is not None  # a Dataset has one of them
+        score = None if c.mechanism == "scar" else _score(dataset)[rows]
+        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=score)
+        return drawn.labeled, drawn.unlabeled, {"unlabeled": drawn.prior, "all": drawn.prior_all}
+    s = dataset.s[rows]
+    labeled = np.flatnonzero(s == 1)
+    unlabeled = np.arange(len(s)) if c.scenario == "single_set_overlap" else np.flatnonzero(s == 0)
+    if not len(labeled) or not len(unlabeled):
+        which = "labelled" if not len(labeled) else "unlabelled"
+        raise ValueError(
+            f"no {which} row among {len(s)} of a part; make validation larger, or test and validation smaller"
+        )
+    if y is None:
+        return labeled, unlabeled, {}
+    told = {"unlabeled": y[unlabeled], "all": y[np.concatenate([labeled, unlabeled])]}
+    return labeled, unlabeled, {name: float(part.mean()) for name, part in told.items()}
+
+
+def _rows(split: sampling.Split, labelled: _Labelled, mean: np.ndarray, sd: np.ndarray, outside: np.ndarray) -> Rows:
+    return Rows(
+        train=split.train[labelled.train].astype(np.int32),
+        val=split.validation.astype(np.int32),
+        val_pu=labelled.val_pu.astype(np.int32),
+        test=split.test.astype(np.int32),
+        mean=mean,
+        sd=sd,
+        n_labeled=np.int32(labelled.n_labeled),
+        n_train=np.int32(len(labelled.train)),
+        n_val_labeled=np.int32(labelled.n_val_labeled),
+        n_val_pu=np.int32(len(labelled.val_pu)),
+        outside=outside,
+    )
+
+
+def _val_sizes(config: DataConfig, sizes: tuple[int, ...]) -> tuple[tuple[str, int], ...]:
+    """Column prefixes: ``val`` for the first share, which rules read, ``val@share`` for every nested one."""
+    nested = [(f"val@{share:g}", size) for share, size in zip(config.validation, sizes, strict=True)]
+    return (("val", sizes[0]), *(nested if len(nested) > 1 else ()))
+
+
+_SCORES: dict[str, np.ndarray] = {}
+
+
+def _score(dataset: Dataset) -> np.ndarray:
+    """The propensity score of all rows, computed once a content."""
+    if dataset.content not in _SCORES:
+        keep(_SCORES, dataset.content, sampling.propensity_score(dataset.x, dataset.truth), most=8)
+    return _SCORES[dataset.content]

@@ -1,0 +1,137 @@
+"""What every loss does with its arguments: which rows of a padded batch belong to which set, means, checks of numbers.
+
+The rules that every loss relies on: padding is replaced before any arithmetic, the mean of an empty set is 0, and a
+Python number out of its range is refused, while a traced one is taken as it is.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float, Shaped
+
+from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+
+
+def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:
+    """The rows labelled 1 and the others, both without the padding.
+
+    Args:
+        labeled: 1 = labelled positive, anything else = unlabelled, shape (n,).
+        mask: 1 = the row counts, 0 = padding, shape (n,); None counts every row.
+
+    Raises:
+        ValueError: the shapes are not (n,).
+
+    Example:
+        >>> [rows.tolist() for rows in sets(jnp.array([1, 0, 1]), jnp.array([1, 1, 0]))]
+        [[True, False, False], [False, True, False]]
+    """
+    labeled = jnp.asarray(labeled)
+    if labeled.ndim != 1:
+        raise ValueError(f"labels have shape {labeled.shape}, expected (n,): try labels.ravel()")
+    counted = counted_rows(labeled.size, mask)
+    positive = labeled == 1
+    return counted & positive, counted & ~positive
+
+
+def counted_rows(n: int, mask: Mask | None) -> Bool[Array, " n"]:
+    """The mask as booleans; None counts every row.
+
+    Raises:
+        ValueError: the mask is not of shape (n,).
+
+    Example:
+        >>> counted_rows(3, jnp.array([1, 1, 0])).tolist()
+        [True, True, False]
+    """
+    counted = jnp.ones(n, bool) if mask is None else jnp.asarray(mask) != 0
+    if counted.shape != (n,):
+        raise ValueError(f"mask has shape {counted.shape}, expected {(n,)} like the labels")
+    return counted
+
+
+def without_padding(values: Shaped[Array, "n *k"], counted: Bool[Array, " n"]) -> Shaped[Array, "n *k"]:
+    """The values with 0 in place of padding, whatever it held.
+
+    Example:
+        >>> without_padding(jnp.array([[1.0, 2.0], [jnp.nan, 3.0]]), jnp.array([True, False])).tolist()
+        [[1.0, 2.0], [0.0, 0.0]]
+    """
+    return jnp.where(jnp.expand_dims(counted, range(1, values.ndim)), values, jnp.zeros((), values.dtype))
+
+
+def clean(logits: Logits, counted: Bool[Array, " n"]) -> Logits:
+    """Logits in float32 or wider, with 0 in place of padding.
+
+    A NaN in the padding that were zeroed after the arithmetic would still turn the gradient into NaN.
+
+    Raises:
+        ValueError: the logits do not have the shape (n,) of the rows.
+
+    Example:
+        >>> clean(jnp.array([1.0, jnp.nan]), jnp.array([True, False])).tolist()
+        [1.0, 0.0]
+    """
+    logits = jnp.asarray(logits)
+    if logits.shape != counted.shape:
+        raise ValueError(
+            f"logits have shape {logits.shape}, expected {counted.shape}, one logit a row like the labels: "
+            "try logits.ravel()"
+        )
+    return wide(without_padding(logits, counted))
+
+
+def wide(values: Shaped[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """In float32, or float64 if they are in it.
+
+    Example:
+        >>> wide(jnp.ones(2, "bfloat16")).dtype.name
+        'float32'
+    """
+    return values.astype(jnp.promote_types(values.dtype, jnp.float32))
+
+
+def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:
+    """Mean of the values over a set of rows; 0 for the empty set.
+
+    Example:
+        >>> float(mean(jnp.array([1.0, 3.0, 9.0]), jnp.array([True, True, False])))
+        2.0
+    """
+    return jnp.where(rows, values, 0).sum() / jnp.maximum(rows.sum(), 1)
+
+
+def check_range(name: str, value: ScalarLike, least: float | int, most: float | int = math.inf) -> None:
+    """Refuse a Python number outside [least, most], NaN, and infinity.
+
+    Raises:
+        ValueError: with the option's name, its value and the range.
+
+    Example:
+        >>> check_range("gamma", -1, 0)
+        Traceback (most recent call last):
+        ValueError: gamma is -1, expected a finite number of at least 0
+    """
+    if not isinstance(value, int | float) or (least <= value <= most and math.isfinite(value)):
+        return
+    wanted = f"a finite number of at least {least}" if most == math.inf else f"a number between {least} and {most}"
+    raise ValueError(f"{name} is {value}, expected {wanted}")
+
+
+def check_prior(prior: ScalarLike) -> None:
+    """Refuse a Python number as class prior that is not strictly between 0 and 1.
+
+    Raises:
+        ValueError: with the number and what to pass.
+
+    Example:
+        >>> check_prior(1.0)
+        Traceback (most recent call last):
+        ValueError: prior is 1.0, expected a number strictly between 0 and 1: ...
+    """
+    if isinstance(prior, int | float) and not 0 < prior < 1:
+        raise ValueError(
+            f"prior is {prior}, expected a number strictly between 0 and 1: "
+            "pass the share of positives among the unlabelled rows"
+        )

@@ -1,0 +1,242 @@
+"""The engine: jobs in waves, each a pool of slots, until every run is recorded.
+
+kind -> runs and jobs -> what the store has not -> waves of jobs whose runs have what they need -> record
+"""
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import polars as pl
+
+from jaxpu.config import ConfigError, PlacementConfig, digest, dump
+from jaxpu.runs.files import Damaged, NothingFinished, ResultsError, write_sealed
+from jaxpu.runs.inventory import named
+from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree
+from jaxpu.runs.placement import Placement, resolve
+from jaxpu.runs.pool import Pool
+from jaxpu.runs.provenance import commit, versions
+from jaxpu.runs.store import Folder, Memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What an experiment is doing, for whoever watches: totals, and a note for people when there is one."""
+
+    runs_done: int
+    runs_total: int
+    epochs_done: int
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """A finished experiment: all recorded rows, where they came from, and runs that failed with their error.
+
+    ``kept(run_id)`` is what a run has kept.
+    """
+
+    runs: pl.DataFrame
+    provenance: dict[str, Any]
+    failures: tuple[str, ...]
+    kept: Callable[[str], Tree]
+
+
+class Engine:
+    """One experiment on its way; see :func:`jaxpu.runs.run`."""
+
+    def __init__(self, experiment: Any, kind: Kind, watch: Callable[[Progress], None]):
+        self.experiment, self._watch = experiment, watch
+        self._asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
+        self.runs = tuple(kind.runs(experiment))
+        self.jobs = tuple(kind.jobs(experiment, self.runs))
+        _check(self.runs, self.jobs)
+        self._placements = [resolve(self._asked, job) for job in self.jobs]
+        self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
+        self._compile = 0.0
+        self._used: list[Placement] = []
+        self._finished: set[str] = set()
+        self._failed: set[str] = set()
+        self._failures: list[str] = []
+        self._epochs = 0
+
+    def go(self, store: Folder | Memory) -> Outcome:
+        """Run what a store does not hold yet."""
+        wanted = [run.run_id for run in self.runs]
+        held = store.take(wanted)
+        if held.foreign_runs:
+            where = store.path if isinstance(store, Folder) else "memory"
+            raise ResultsError(
+                f"{where} holds {held.foreign_runs} runs of another configuration or of other data; nothing was "
+                "changed. Give another --out, or --fresh to replace them"
+            )
+        if isinstance(store, Folder):
+            write_sealed(store.path / "config.yaml", dump(self.experiment).encode())
+        for note in held.notes:
+            self._tell(note)
+        self._finished = held.done - self._without_output(store, held.done)
+        if self._finished:
+            self._tell(f"{len(self._finished)} of {len(wanted)} runs are finished already and kept")
+        store.clear_failures()
+        self._waves(store)
+        return self._finish(store, wanted)
+
+    def _tell(self, note: str = "") -> None:
+        self._watch(Progress(len(self._finished), len(self.runs), self._epochs, note))
+
+    def _without_output(self, store: Folder | Memory, done: Collection[str]) -> set[str]:
+        """Finished runs whose output is to be kept and is not there, or damaged."""
+        lost = set()
+        for run in (run for job in self.jobs if job.keep for run in job.runs if run.run_id in done):
+            try:
+                store.kept(run.run_id)
+            except Damaged as error:
+                lost.add(run.run_id)
+                self._tell(f"parameters/{run.run_id}.npz is damaged or missing ({error}); its run is redone")
+        return lost
+
+    def _waves(self, store: Folder | Memory) -> None:
+        waiting = [(job, placement) for job, placement in zip(self.jobs, self._placements, strict=True)]
+        while waiting:
+            over = self._finished | self._failed
+            ready = [pair for pair in waiting if over.issuperset(_needs(pair[0], self._finished))]
+            if not ready:
+                raise ValueError("jobs wait for each other: put runs that others need into a job that needs none")
+            self._wave(store, ready)
+            waiting = [pair for pair in waiting if pair not in ready]
+
+    def _wave(self, store: Folder | Memory, ready: Sequence[tuple[Job, Placement]]) -> None:
+        kept = functools.lru_cache(maxsize=32)(store.kept)
+
+        def needed(run: Run) -> dict[str, Tree]:
+            try:
+                return {run_id: kept(run_id) for run_id in run.needs}
+            except Damaged as error:
+                raise ResultsError(f"what run {run.run_id} needs is lost ({error}); repeat the command") from None
+
+        work = []
+        for job, placement in ready:
+            left = [run for run in job.runs if run.run_id not in self._finished]
+            lost = [run for run in left if self._failed.intersection(run.needs)]
+            if lost:
+                self._fail(store, lost, "runs that they need have failed")
+            left = [run for run in left if run.run_id not in self._failed]
+            if left:
+                with _precision(job):
+                    work.append((Pool(job, placement, self._asked, store, needed, left[0]), deque(left)))
+        if not work:
+            return
+        self._compiled([pool for pool, _ in work], sum(len(left) for _, left in work))
+        while work:  # a pool that is done gives up its memory
+            self._run_pool(store, *work.pop(0))
+
+    def _compiled(self, pools: Sequence[Pool], runs: int) -> None:
+        self._tell(f"compiling {len(pools)} program{'s' if len(pools) > 1 else ''} for {runs} runs")
+        began = time.perf_counter()
+
+        def compile_one(pool: Pool) -> None:
+            with _precision(pool.job):
+                pool.compile()
+
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(compile_one, pools))
+        self._compile += time.perf_counter() - began
+        self._used += [pool.program.placement for pool in pools]
+
+    def _run_pool(self, store: Folder | Memory, pool: Pool, waiting: deque[Run]) -> None:
+        with _precision(pool.job):
+            back = pool.resume(waiting)
+            if back:
+                self._tell(f"{back} unfinished runs go on where they stopped")
+
+            def on_segment(epochs: int, finished: Collection[str]) -> None:
+                self._epochs += epochs
+                self._finished.update(finished)
+                self._tell()
+
+            try:
+                pool.work(waiting, on_segment)
+            except ResultsError:
+                raise
+            except (RuntimeError, MemoryError, FloatingPointError) as error:
+                lost = [slot.run for slot in pool.slots if slot.run] + list(waiting)
+                self._fail(store, lost, str(error).splitlines()[0][:300] if str(error) else type(error).__name__)
+
+    def _fail(self, store: Folder | Memory, lost: Sequence[Run], reason: str) -> None:
+        ids = [run.run_id for run in lost]
+        store.fail(digest(ids), ids, reason)
+        self._failed.update(ids)
+        self._failures.append(f"{len(ids)} runs failed: {reason}")
+        self._tell(self._failures[-1])
+
+    def _finish(self, store: Folder | Memory, wanted: Sequence[str]) -> Outcome:
+        recorded = store.take(wanted).runs
+        if recorded is None:
+            raise NothingFinished(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
+        runs = named(recorded, self.runs)
+        provenance = store.finish(runs, self._provenance, whole=not self._failures)
+        return Outcome(runs, provenance, tuple(self._failures), store.kept)
+
+    def _provenance(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment.name,
+            "kind": getattr(self.experiment, "kind", ""),
+            "format": FORMAT,
+            "started": self._started.isoformat(timespec="seconds"),
+            "command": " ".join(["jaxpu", *sys.argv[1:]]),
+            **commit(),
+            "versions": versions(),
+            "device": self._used[0].describe()["device"] if self._used else "none",
+            "placement": [placement.describe() for placement in self._used],
+            "precision": sorted({job.precision for job in self.jobs}),
+            "programs": len(self._used),
+            "seeds": self.experiment.seeds,
+            "first_seed": self.experiment.first_seed,
+            "runs": len(self.runs),
+            "epochs": self._epochs,
+            "compile_seconds": round(self._compile, 2),
+            "run_seconds": round(time.perf_counter() - self._began - self._compile, 2),
+        }
+
+
+def _precision(job: Job) -> contextlib.AbstractContextManager[Any]:
+    return jax.enable_x64(True) if job.precision == "float64" else contextlib.nullcontext()
+
+
+def _needs(job: Job, finished: Collection[str]) -> set[str]:
+    return {needed for run in job.runs if run.run_id not in finished for needed in run.needs}
+
+
+def _check(runs: Sequence[Run], jobs: Sequence[Job]) -> None:
+    """Whether runs have identities of their own, each a job, and all that is needed is kept.
+
+    Raises:
+        ConfigError: two runs are the same, or a seed is too large. ValueError: a mistake of the kind.
+    """
+    ids = [run.run_id for run in runs]
+    by_id = {run.run_id: run for run in runs}
+    if not runs:
+        raise ConfigError("the experiment has no runs; give methods, grid points and seeds")
+    if len(by_id) < len(ids):
+        twice = next(run for run in runs if ids.count(run.run_id) > 1)
+        raise ConfigError(f"two runs are the same: {dict(twice.columns)}; settings must differ")
+    largest = max(run.seed for run in runs)
+    if largest >= 2**32:
+        raise ConfigError(f"seeds must be below 2^32, got {largest}; lower first_seed")
+    if sorted(run.run_id for job in jobs for run in job.runs) != sorted(ids):
+        raise ValueError("jobs must hold every run, each once")
+    if any(list(run.columns) != list(runs[0].columns) or [*run.columns][-1] != "seed" for run in runs):
+        raise ValueError("the columns of runs must have the same names, the last one 'seed'")
+    keeping = {run.run_id for job in jobs if job.keep for run in job.runs}
+    for run in runs:
+        for needed in run.needs:
+            if needed not in keeping:
+                raise ValueError(f"run {run.run_id} needs {needed}, which keeps nothing")

@@ -1,0 +1,177 @@
+"""Where runs go: one after the other or side by side, over a mesh with the axes ``run`` and ``batch``.
+
+Every placement is the same program text, ``lax.map`` in chunks inside ``shard_map`` over ``run``: a chunk of one
+run is the loop, a chunk of all is ``vmap``. Runs share nothing, so the axis ``run`` needs no collective. The axis
+``batch`` is left to the compiler: the rows of one step are constrained to it, for a model too large for one device.
+"""
+
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.runs.job import Functions, Job, Tree
+
+Segment = tuple[Tree, dict[str, Array], Array]
+"""States, history, and which runs are over."""
+
+START, GOING, EMPTY = range(3)
+"""Phases of a slot: a run that has not begun, one that has, no run."""
+
+
+class Slots(NamedTuple):
+    """The runs of one program, stacked: phases (r,), seeds (r,), inputs (r, ...)."""
+
+    phase: Any
+    seed: Any
+    inputs: Tree
+
+
+class Placement(NamedTuple):
+    """A resolved placement: the mesh, the runs at once on a device, and how many runs the program holds."""
+
+    mesh: Mesh
+    kind: str
+    chunk: int
+    slots: int
+
+    def describe(self) -> dict[str, Any]:
+        """What provenance records of it."""
+        device = self.mesh.devices.flat[0]
+        return {
+            "kind": self.kind,
+            "runs_at_once": self.chunk,
+            "slots": self.slots,
+            "mesh": dict(zip(self.mesh.axis_names, self.mesh.devices.shape, strict=True)),
+            "backend": device.platform,
+            "device": device.device_kind,
+        }
+
+
+def resolve(asked: PlacementConfig, job: Job) -> Placement:
+    """Choose a placement for the runs of a job.
+
+    On CPU runs are mapped: one run already fills the vector units, and batching would only turn matrix products
+    into slower batched ones. On an accelerator as many run at once as fit into half of the free memory.
+
+    Args:
+        asked: what the user asked for. job: the runs, and the memory that one of them takes.
+
+    Raises:
+        ConfigError: if more devices are asked for than there are, or rows over several where the job cannot.
+    """
+    have = len(jax.devices())
+    wanted = (asked.devices or max(have // asked.row_devices, 1)) * asked.row_devices
+    if wanted > have:
+        raise ConfigError(f"placement asks for {wanted} devices, there are {have} ({jax.default_backend()})")
+    if asked.row_devices > 1 and job.functions.split is None:
+        raise ConfigError("placement.row_devices: runs of this kind keep their rows on one device; leave it at 1")
+    runs = len(job.runs)
+    across = min(wanted // asked.row_devices, runs)
+    devices = np.array(jax.devices()[: across * asked.row_devices]).reshape(across, asked.row_devices)
+    mesh = Mesh(devices, ("run", "batch"), axis_types=(AxisType.Auto, AxisType.Auto))
+    each = -(-runs // across)
+    on_cpu = jax.default_backend() == "cpu"
+    kind = asked.kind if asked.kind != "auto" else "map" if on_cpu else "chunk"
+    chunk = {"map": 1, "vmap": each}.get(kind) or min(asked.chunk or _fitting(job, mesh) or each, each)
+    part = asked.part or across * (8 if on_cpu else chunk)
+    per_device = min(each, max(-(-part // across), chunk))
+    per_device = -(-per_device // chunk) * chunk
+    return Placement(mesh, kind, chunk, per_device * across)
+
+
+def _fitting(job: Job, mesh: Mesh) -> int | None:
+    """How many runs fit at once into half of a device's free memory (4 GiB where the device does not say)."""
+    if job.functions.memory is None:
+        return None
+    stats = mesh.devices.flat[0].memory_stats() or {}
+    free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
+    return max(int(free / 2 / max(job.functions.memory(job.static, job.shared), 1)), 1)
+
+
+class Program:
+    """The compiled segment of one job: (shared, slots, states) -> (states, history, which runs are over)."""
+
+    def __init__(self, placement: Placement, job: Job, segment: int):
+        self.placement, self.functions = placement, job.functions
+        mesh = placement.mesh
+        self.static = job.static
+        if mesh.shape["batch"] > 1:
+            assert job.functions.split is not None  # resolve has refused it
+            self.static = job.functions.split(job.static, PartitionSpec("batch"))
+        self.epochs = min(segment, job.epochs)
+        self.by_run = NamedSharding(mesh, PartitionSpec("run"))
+        self.everywhere = NamedSharding(mesh, PartitionSpec())
+
+    def compile(self, shared: Tree, slots: Slots, states: Tree) -> Callable[[Tree, Slots, Tree], Segment]:
+        """The program for arguments of these shapes; ``states`` are given up when it is called."""
+        leaves, structure = jax.tree.flatten((shared, slots, states))
+        shapes = tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=leaf.sharding) for leaf in leaves)
+        wide = bool(cast(Any, jax.config).jax_enable_x64)
+        return compiled(self.placement, self.functions, self.static, self.epochs, structure, shapes, wide)
+
+    def empty_states(self, shared: Tree, inputs: Tree) -> Tree:
+        """States of slots without a run: zeros of the right shapes, on the host."""
+        key = jax.eval_shape(lambda: jax.random.key(0))
+        shapes = jax.eval_shape(functools.partial(self.functions.init, self.static), key, shared, inputs)
+        if any(jnp.issubdtype(leaf.dtype, jax.dtypes.extended) for leaf in jax.tree.leaves(shapes)):
+            raise TypeError("a state holds a random key; expected its data, jax.random.key_data(key)")
+        return jax.tree.map(lambda leaf: np.zeros((self.placement.slots, *leaf.shape), leaf.dtype), shapes)
+
+
+@functools.lru_cache(maxsize=32)
+def compiled(
+    placement: Placement,
+    functions: Functions,
+    static: Hashable,
+    epochs: int,
+    structure: Any,
+    shapes: tuple[jax.ShapeDtypeStruct, ...],
+    wide: bool,
+) -> Callable[..., Segment]:
+    """The program of a segment for arguments of these shapes; a process compiles it once, whoever asks for it.
+
+    ``wide`` says whether double precision is on, which the shapes alone do not.
+    """
+    spec = PartitionSpec("run")
+    sharded = jax.shard_map(
+        functools.partial(_segment, placement.chunk, functions, static, epochs),
+        mesh=placement.mesh,
+        in_specs=(PartitionSpec(), spec, spec),
+        out_specs=(spec, spec, spec),
+        axis_names={"run"},
+        check_vma=False,
+    )
+    # said, since along the axis batch the compiler would choose for itself, and a segment takes what another gives
+    by_run = NamedSharding(placement.mesh, spec)
+    return jax.jit(sharded, donate_argnums=2, out_shardings=by_run).lower(*structure.unflatten(shapes)).compile()
+
+
+def _segment(
+    at_once: int, functions: Functions, static: Hashable, epochs: int, shared: Tree, slots: Slots, states: Tree
+) -> Segment:
+    """Advance every slot: a run that has not begun is initialised first, an empty slot costs nothing."""
+
+    def one(each: tuple[Slots, Tree]) -> Segment:
+        slot, state = each
+        key = jax.random.fold_in(jax.random.key(0), slot.seed)
+        start = functools.partial(functions.init, static, key, shared, slot.inputs)
+        state = lax.cond(slot.phase == START, lambda state: start(), lambda state: state, state)
+        # jit, so that it is traced once for its shape and for its use
+        go = jax.jit(lambda state: functions.advance(static, key, state, shared, slot.inputs, epochs))
+        nothing = jax.tree.map(lambda a: jnp.full(a.shape, _gap(a.dtype), a.dtype), jax.eval_shape(go, state)[1])
+        state, history = lax.cond(slot.phase == EMPTY, lambda state: (state, nothing), go, state)
+        return state, history, functions.finished(static, state)
+
+    # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
+    return lax.map(one, (slots, states), batch_size=at_once if at_once > 1 else None)
+
+
+def _gap(dtype: Any) -> float | int:
+    return jnp.nan if jnp.issubdtype(dtype, jnp.inexact) else 0

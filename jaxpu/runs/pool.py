@@ -1,0 +1,196 @@
+"""A pool of slots: each holds one unfinished run; a finished run is written down and the next one takes its slot.
+
+So a run that stops early makes room at once, nothing waits for the slowest run of a batch, the program's shape
+never changes, and a crash loses at most ``checkpoint_seconds`` and a segment.
+"""
+
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import polars as pl
+
+from jaxpu.config import PlacementConfig, digest
+from jaxpu.runs.job import Job, Run, Tree
+from jaxpu.runs.placement import EMPTY, GOING, START, Placement, Program, Slots
+from jaxpu.runs.store import Folder, Memory
+from jaxpu.runs.trees import pack_slots, unpack_slots
+
+
+@dataclasses.dataclass
+class Slot:
+    """One place in the program: the run in it, its inputs, and what it has recorded."""
+
+    run: Run | None = None
+    inputs: Tree = None
+    history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    epochs: int = 0
+
+    def append(self, columns: dict[str, np.ndarray], *, over: bool) -> int:
+        """Add a segment without the epochs that were not run; how many were."""
+        segment = len(next(iter(columns.values())))
+        ran = segment if not over else max(_ran(columns), int(self.epochs == 0))
+        for name, values in columns.items():
+            earlier = self.history.get(name)
+            self.history[name] = values[:ran] if earlier is None else np.concatenate([earlier, values[:ran]])
+        self.epochs += ran
+        return ran
+
+
+def _ran(columns: dict[str, np.ndarray]) -> int:
+    """How many epochs of a run's last segment were run: up to the last in which any number is recorded.
+
+    >>> _ran({"loss": np.array([0.5, np.nan, 0.4, np.nan])})
+    3
+    >>> _ran({"f1": np.full(3, np.nan), "steps": np.array([4, 4, 0])})
+    2
+    """
+    recorded = [
+        (~np.isnan(values) if np.issubdtype(values.dtype, np.inexact) else values != 0).reshape(len(values), -1).any(1)
+        for values in columns.values()
+    ]
+    places = np.flatnonzero(np.any(recorded, axis=0))
+    return int(places[-1]) + 1 if len(places) else 0
+
+
+class Pool:
+    """The runs of one job on their way through one compiled program."""
+
+    def __init__(
+        self,
+        job: Job,
+        placement: Placement,
+        asked: PlacementConfig,
+        store: Folder | Memory,
+        needed: Callable[[Run], dict[str, Tree]],
+        example: Run,
+    ):
+        self.job, self._store, self._needed = job, store, needed
+        self.program = Program(placement, job, asked.segment)
+        self._checkpoint_seconds = asked.checkpoint_seconds
+        self._name = digest(sorted(run.run_id for run in job.runs))
+        self._shared = jax.device_put(job.shared, self.program.everywhere)
+        self.slots = [Slot() for _ in range(placement.slots)]
+        self._phases = np.full(placement.slots, EMPTY, np.int32)
+        self._example = self._inputs(example)
+        self._states: Any = self.program.empty_states(self._shared, self._example)
+        self._stacked: tuple[Any, Any] | None = None
+        self._run: Callable[..., Any] | None = None
+
+    def compile(self) -> None:
+        """Compile the program without running it."""
+        self._run = self.program.compile(self._shared, self._arguments(), self._put(self._states))
+
+    def resume(self, waiting: deque[Run]) -> int:
+        """Put runs with a saved state back into slots, take them off ``waiting``, and say how many."""
+        leaves, structure = jax.tree.flatten(self._states)
+        body = self._store.saved(self._name)
+        saved = None if body is None else unpack_slots(body, leaves)
+        if saved is None:
+            return 0
+        run_ids, states, histories = saved
+        by_id = {run.run_id: run for run in waiting}
+        free = iter(self._order())
+        back = 0
+        for place, run_id in enumerate(run_ids):
+            if run_id not in by_id or back >= len(self.slots):
+                continue
+            run, target = by_id[run_id], next(free)
+            epochs = len(next(iter(histories[place].values())))
+            self._seat(target, Slot(run, self._inputs(run), histories[place], epochs), GOING)
+            for mine, theirs in zip(leaves, states, strict=True):
+                mine[target] = theirs[place]
+            waiting.remove(run)
+            back += 1
+        self._states = structure.unflatten(leaves)
+        return back
+
+    def work(self, waiting: deque[Run], on_segment: Callable[[int, list[str]], None]) -> None:
+        """Run until no run is left; ``on_segment(epochs run, runs that have finished)`` after each segment.
+
+        Whatever has finished is in the store before the state that no longer holds it, so a crash between the two
+        repeats nothing and loses nothing.
+        """
+        assert self._run is not None  # compiled before it works
+        states = self._put(self._states)
+        self._states = None  # so many parameters on the host are enough
+        self._fill(waiting)
+        saved = time.monotonic()
+        while any(slot.run for slot in self.slots):
+            states, history, over = self._run(self._shared, self._arguments(), states)
+            columns = {name: np.asarray(values) for name, values in history.items()}
+            over = np.asarray(over)
+            epochs = 0
+            for place, slot in enumerate(self.slots):
+                if slot.run:
+                    segment = {name: values[place] for name, values in columns.items()}
+                    epochs += slot.append(segment, over=bool(over[place]))
+            self._phases[self._phases == START] = GOING
+            finished = self._write_finished(over, states)
+            self._fill(waiting)
+            if self._store.keeps_state and time.monotonic() - saved >= self._checkpoint_seconds:
+                self._save(states)
+                saved = time.monotonic()
+            on_segment(epochs, finished)
+        self._store.drop(self._name)
+
+    def _save(self, states: Any) -> None:
+        """Write down the state of the runs that have begun."""
+        begun = [slot if self._phases[place] == GOING else Slot() for place, slot in enumerate(self.slots)]
+        run_ids = [slot.run.run_id if slot.run else None for slot in begun]
+        self._store.save(self._name, pack_slots(jax.tree.leaves(states), [slot.history for slot in begun], run_ids))
+
+    def _inputs(self, run: Run) -> Tree:
+        return jax.tree.map(np.asarray, self.job.inputs(run, self._needed(run)))
+
+    def _seat(self, place: int, slot: Slot, phase: int) -> None:
+        self.slots[place], self._phases[place], self._stacked = slot, phase, None
+
+    def _order(self) -> list[int]:
+        """Slots in the order in which they are filled: round the devices, so that each has its share."""
+        across = self.program.placement.mesh.shape["run"]
+        each = len(self.slots) // across
+        return [device * each + i for i in range(each) for device in range(across)]
+
+    def _fill(self, waiting: deque[Run]) -> None:
+        for place in self._order():
+            if self.slots[place].run is None and waiting:
+                run = waiting.popleft()
+                self._seat(place, Slot(run, self._inputs(run)), START)
+
+    def _arguments(self) -> Slots:
+        """The slots on the devices; an empty one repeats the inputs of an example, and never trains."""
+        if self._stacked is None:
+            seeds = np.array([slot.run.seed if slot.run else 0 for slot in self.slots], np.uint32)
+            inputs = [slot.inputs if slot.run else self._example for slot in self.slots]
+            shapes = {tuple(leaf.shape for leaf in jax.tree.leaves(one)) for one in inputs}
+            if len(shapes) > 1:
+                raise ValueError(f"inputs of the runs of one job differ in shape: {sorted(shapes)}; pad them")
+            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
+            self._stacked = self._put((seeds, stacked))
+        return Slots(self._put(self._phases.copy()), *self._stacked)
+
+    def _put(self, tree: Any) -> Any:
+        return jax.device_put(tree, self.program.by_run)
+
+    def _write_finished(self, over: np.ndarray, states: Any) -> list[str]:
+        done = [(place, slot.run) for place, slot in enumerate(self.slots) if slot.run and over[place]]
+        if not done:
+            return []
+        kept = self.job.functions.kept if self.job.keep else None
+        for place, run in done if kept else []:
+            state = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), states)
+            self._store.keep(run.run_id, jax.tree.map(np.asarray, kept(self.program.static, state)))
+        frames = [
+            pl.DataFrame({"run_id": [run.run_id] * frame.height}).hstack(frame)
+            for run, frame in ((run, self.job.functions.record(run, self.slots[place].history)) for place, run in done)
+        ]
+        ids = [run.run_id for _, run in done]
+        self._store.add(digest(ids), pl.concat(frames, how="diagonal_relaxed"))
+        for place, _ in done:
+            self._seat(place, Slot(), EMPTY)
+        return ids
