@@ -353,7 +353,9 @@ def test_configurations_are_found_by_path_by_study_and_by_a_name_of_their_own(tm
     assert find_config(shipped / "two.yaml", folders) == shipped / "two.yaml"
     with pytest.raises(ConfigError, match="several configurations are named one: a/one, b/one; say which"):
         find_config("one", folders)
-    with pytest.raises(ConfigError, match="no configuration at tow; unknown name 'tow'"):
+    with pytest.raises(
+        ConfigError, match=r"no configuration at tow, and none of that name \(did you mean 'two'\?\); jaxpu list"
+    ):
         find_config("tow", folders)
     with pytest.raises(ConfigError, match="is a folder, no configuration"):
         find_config(shipped, folders)

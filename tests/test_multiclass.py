@@ -339,7 +339,7 @@ def test_convolutions_want_images_and_say_so():
             r"'pu_auc' wants positive and unlabelled rows; of many classes \['last'",
         ),
         ({"data__imbalance": 0.5}, "data.imbalance"),
-        ({"data__c": 0.5}, "data.c is of labelled positives: of many classes it has no effect"),
+        ({"data__c": 0.5}, "data.c is of labelled positives; of many classes it has no effect"),
     ],
 )
 def test_what_many_classes_do_not_have_is_refused(changes, said):
