@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxpu.sweep import Progress
+    from jaxpu.runs.engine import Progress
 
 
 class Screen:
