@@ -25,7 +25,7 @@ class Run:
     """
 
     config: Annotated[Path, tyro.conf.Positional]
-    """The experiment, a YAML file; the ones that come with jaxpu are in configs/."""
+    """The experiment: a YAML file, or the name of one that comes with jaxpu (jaxpu list)."""
     overrides: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Settings to change: dotted.path=value, the value in YAML."""
     seeds: int | None = None
@@ -48,7 +48,7 @@ class Report:
 
 @dataclass(frozen=True)
 class List:
-    """List datasets, methods and selection rules, and what ensembles are made of."""
+    """List configurations, datasets, methods and selection rules, and what ensembles are made of."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +111,7 @@ def _do(command: Any) -> int:
 def _run(command: Run) -> int:
     from jaxpu import api, config
     from jaxpu.analysis.check import check
+    from jaxpu.report import check_figures
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
@@ -119,6 +120,7 @@ def _run(command: Run) -> int:
     folder = command.out or Path("results") / experiment.name
     api.set_up(experiment.placement.devices)
     check(experiment)
+    check_figures(experiment)
     try:
         with Screen(quiet=command.quiet) as screen:
             outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)

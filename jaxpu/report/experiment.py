@@ -140,6 +140,18 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     return folder / "report.html"
 
 
+def check_figures(experiment: Any) -> None:
+    """Check the figures that an experiment asks for, before it is run.
+
+    Raises:
+        ConfigError: naming the figure and what was expected.
+    """
+    try:
+        plots.figures_of(getattr(experiment, "figures", ()), Frames())
+    except ValueError as error:
+        raise config.ConfigError(f"figures: {error}") from None
+
+
 def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: Mapping[str, Any]) -> Group:
     """Write all tables and the page of an experiment of any kind.
 
