@@ -18,13 +18,13 @@ import pytest
 import yaml
 
 from jaxpu import config, ensemble, train
-from jaxpu.collapse import geometry, meanfield
+from jaxpu.theory import geometry, meanfield
 from jaxpu.config import TrainingConfig
-from jaxpu.config.ensemble import EnsembleExperiment, expand_ensemble
+from jaxpu.config.ensemble import EnsembleExperiment
 from jaxpu.ensemble import als, trainers
 from jaxpu.methods import PENALTIES, named_method, objective
-from jaxpu.study import ensembles
-from jaxpu.sweep import inputs
+
+from jaxpu.train.job import inputs
 
 GOLDEN = Path(__file__).parent / "golden"
 PINS: dict[str, Any] = yaml.safe_load((GOLDEN / "pins.yaml").read_text())
@@ -58,9 +58,29 @@ def numbers_of(hyper: objective.Hyper) -> objective.Hyper:
     return widened(hyper)._replace(decision_offset=np.float64(offset))
 
 
+def settings(raw: dict[str, Any]) -> dict[str, Any]:
+    """An experiment in the terms of pins.yaml in those of this code."""
+    raw = copy.deepcopy(raw)
+
+    def rule(written: str) -> Any:
+        name, at, share = written.partition("@")
+        return {"rule": name, "validation": float(share)} if at else name
+
+    raw["kind"] = raw["data"].pop("task", "pu")
+    selection = raw["selection"]
+    return raw | {"selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}}
+
+
+def columns_of(history: Values) -> Values:
+    """Recorded columns under their names in the pins."""
+    old = {"average_precision": "ap"}
+    renamed = {k.replace(new, was): v for new, was in old.items() for k, v in history.items() if k.endswith(new)}
+    return {k: np.asarray(v) for k, v in (history | renamed).items()}
+
+
 def pu_histories(runs: list[tuple[dict[str, Any], int]]) -> list[Values]:
     """Every recorded column of runs (settings, seed) that share one program, and sums over their parameters."""
-    cells = [config.expand(config.parse(raw))[0] for raw, _ in runs]
+    cells = [config.expand(config.parse(settings(raw)))[0] for raw, _ in runs]
     together = objective.objective_of([cell.method for cell in cells])
     prepared = [inputs(cell, seed, together) for cell, (_, seed) in zip(cells, runs, strict=True)]
     longest = {name: max(len(getattr(data, name)) for _, data, *_ in prepared) for name in ("train", "val_pu")}
@@ -78,7 +98,7 @@ def pu_histories(runs: list[tuple[dict[str, Any], int]]) -> list[Values]:
         padded = {name: jnp.pad(getattr(data, name), (0, n - len(getattr(data, name)))) for name, n in longest.items()}
         data = widened(data._replace(**padded))
         history, params, kept = trained(key, data, numbers_of(hyper))
-        found.append({k: np.asarray(v) for k, v in history.items()} | sums("params", params) | sums("kept", kept))
+        found.append(columns_of(history) | sums("params", params) | sums("kept", kept))
     return found
 
 
