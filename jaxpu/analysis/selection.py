@@ -77,7 +77,7 @@ def select(runs: pl.DataFrame, experiment: AnyExperiment) -> tuple[pl.DataFrame,
         experiment: whose rules apply. A rule that reads what was not recorded is left out.
 
     Returns:
-        The frame, and the diagnosis of each row; none where nothing was recorded to judge by, as without labels.
+        The frame, and the diagnosis of each row; without true labels it is the label-free one of the validation set.
     """
     identity = ("dataset", "method", *experiment.grid_columns, "seed")
     if not isinstance(experiment, Experiment):
@@ -146,7 +146,17 @@ def _select_one(
             "verdict": str(diagnosis.verdict),
             "explanation": diagnosis.explanation,
         }
+    elif not any(name.startswith("test_oracle") for name in columns):
+        diagnosis = _diagnose_without_labels(columns, kept, looked_at)
+        row |= {"verdict": str(diagnosis.verdict), "explanation": diagnosis.explanation}
     return row | {name: float(v[kept]) for name, v in columns.items() if not name.startswith("val")}, diagnosis
+
+
+def _diagnose_without_labels(columns: dict[str, np.ndarray], kept: int, looked_at: int) -> collapse.Diagnosis:
+    """By what P and U of the validation set tell, see :mod:`jaxpu.collapse.label_free`."""
+    held_out = {name.removeprefix("val_"): v for name, v in columns.items() if name.startswith("val_")}
+    trained = {name: values[:looked_at] for name, values in (held_out | {"loss": columns["train_loss"]}).items()}
+    return collapse.diagnose_run(trained, kept)
 
 
 def _diagnose(
