@@ -19,7 +19,7 @@ from jaxpu.config import Cell, ConfigError, Experiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import asks_for, objective, risk_identity
 from jaxpu.runs.job import Functions, Job, Run, epoch_rows, identity
-from jaxpu.train import optimizers
+from jaxpu.train import optimizers, probes
 from jaxpu.train.evaluation import AT_ONCE
 
 
@@ -71,8 +71,8 @@ def _settings(cell: Cell, dataset: Dataset | None, nameless: bool) -> tuple[Any,
 
 def _functions(cell: Cell) -> dict[str, Any]:
     """What of a cell may be code of the user's, besides the method's own."""
-    probes = {f"probe{place}": probe for place, probe in enumerate(cell.probes)}
-    return {"optimizer": cell.training.optimizer, "model": cell.model.module, **probes}
+    own = {f"probe{place}": probe for place, probe in enumerate(cell.probes)}
+    return {"optimizer": cell.training.optimizer, "model": cell.model.module, **own}
 
 
 def jobs(experiment: Experiment, runs: Sequence[Run], dataset: Dataset | None = None) -> list[Job]:
@@ -148,9 +148,19 @@ def static_part(
             outputs=outputs,
             optimizer=optimizers.choice(t),
             truth=shared.truth,
+            probes=_probes(cell, shared.truth),
         )
+    except ConfigError:
+        raise
     except ValueError as error:
         raise ConfigError(f"selection.rules: {error}") from None
+
+
+def _probes(cell: Cell, truth: bool) -> tuple[tuple[str, probes.Probe], ...]:
+    try:
+        return probes.resolve(cell.probes, truth)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
 
 
 def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
