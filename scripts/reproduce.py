@@ -1,61 +1,62 @@
-"""Regenerate a report and all experiments behind it; what is finished is kept, what was interrupted goes on.
+"""Run the experiments of a study and write its page; what is finished is kept, what was interrupted goes on.
 
-python scripts/reproduce.py failure_analysis             # every experiment, then results/failure_analysis/
-python scripts/reproduce.py failure_analysis --report    # the report alone, from the results that are there
-python scripts/reproduce.py cf_ensemble                  # the same for ensembles
-python scripts/reproduce.py encouraging                  # and for losses that reward well-classified examples
+python scripts/reproduce.py failure_analysis             # every experiment, then results/failure_analysis/report.html
+python scripts/reproduce.py failure_analysis --report    # the page alone, from the results that are there
+
+A study is a folder of configs/ with a report.md: its experiments, and its text with placeholders. Its figures.py, where it
+has one, draws what only this study needs.
 """
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
-from jaxpu.report import cf_ensemble, encouraging, failure
-from jaxpu.report.headlines import FIGURES as HEADLINES
+from jaxpu.report import Results, write_study
 
 ROOT = Path(__file__).parents[1]
-
-REPORTS = {
-    "failure_analysis": (
-        [*(part.experiment for part in failure.PARTS), *HEADLINES, "high_filter_standard"],
-        failure.write_failure_analysis,
-    ),
-    "encouraging": ([part.experiment for part in encouraging.PARTS], encouraging.write_encouraging),
-    # the networks of cf_base are the base classifiers of cf_pu_sweep
-    "cf_ensemble": (["cf_base", *(part.experiment for part in cf_ensemble.PARTS)], cf_ensemble.write_cf_ensemble),
-}
-"""The experiments of each report, and what writes it."""
-
-MAY_LACK_DATA = {
-    "why_mnist",
-    "encouraging_fashion",
-    "encouraging_again",
-    "encouraging_fashion_cnn",
-    "encouraging_long_tail",
-}
-"""Experiments on data that must be fetched; a report without them says that they are missing."""
+STUDIES = sorted(path.parent.name for path in (ROOT / "configs").glob("*/report.md"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", choices=list(REPORTS))
+    parser.add_argument("study", choices=STUDIES)
     parser.add_argument("--report", dest="only_report", action="store_true", help="run no experiment")
     arguments = parser.parse_args()
+    configs = ROOT / "configs" / arguments.study
+    if not arguments.only_report:
+        run(Results(configs, ROOT / "results"))
+    print(f"page: {write_study(configs, ROOT / 'results', own_figures(configs))}")
+
+
+def run(study: Results) -> None:
+    """Run every experiment; one that may be missing, since its data must be fetched, is left out where it fails."""
     began = time.monotonic()
-    experiments, write = REPORTS[arguments.report]
-    for experiment in () if arguments.only_report else experiments:
+    for experiment in study.experiments:
         print(f"\n=== {experiment} ({time.monotonic() - began:.0f} s)", flush=True)
-        command = [sys.executable, "-m", "jaxpu", "run", f"configs/{experiment}.yaml"]
-        done = subprocess.run(command, cwd=ROOT)
-        if done.returncode and experiment in MAY_LACK_DATA:
+        done = subprocess.run([sys.executable, "-m", "jaxpu", "run", experiment], cwd=ROOT)
+        if done.returncode and experiment in study.optional:
             print(f"{experiment} is left out: see the error above")
         elif done.returncode:
             sys.exit(done.returncode)
-    if arguments.report == "cf_ensemble":
-        subprocess.run([sys.executable, "scripts/reference_ensemble.py"], cwd=ROOT, check=True)
-    print(f"page: {write(ROOT / 'results', ROOT / 'configs')}")
+    for script in study.scripts:
+        subprocess.run([sys.executable, script], cwd=ROOT, check=True)
+
+
+def own_figures(configs: Path) -> ModuleType | None:
+    """The study's figures.py, with its folder on the path; None where it has none."""
+    path = configs / "figures.py"
+    if not path.exists():
+        return None
+    sys.path.insert(0, str(configs))
+    spec = importlib.util.spec_from_file_location(f"{configs.name}_figures", path)
+    assert spec is not None and spec.loader is not None  # the file is there
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 if __name__ == "__main__":

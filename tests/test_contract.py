@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
+from problems import LINEAR, first_cell, jitted_train, prepared, run_inputs, tiny
 
 from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
 from jaxpu.methods import METHODS, PENALTIES, RISKS, Course, objective, options_of
 from jaxpu.methods import describe as describe_method
 from jaxpu.selection import RULES, RuleChoice
-from jaxpu.sweep import groups_of, prepare, runs_of
+from jaxpu.train import job
 
 SETTINGS = LINEAR | {"data__c": 0.5}
 ONLY_WITH_MIXUP = {"train_penalty", "train_target"}
@@ -47,14 +47,14 @@ def largest_change(before: models.Params, after: models.Params) -> float:
 
 def test_methods_share_one_program_for_each_way_to_draw_batches():
     experiment = tiny(methods=list(METHODS), seeds=1, **SETTINGS)
-    groups = groups_of(runs_of(experiment))
+    groups = job.jobs(experiment, job.runs(experiment))
     ways = {(method.mixup, method.batching) for method in METHODS.values()}
-    assert {(group.config.objective.mixup, group.config.batching) for group in groups} == ways
+    assert {(group.static.objective.mixup, group.static.batching) for group in groups} == ways
     assert len(groups) == len(ways)
     for group in groups:
         mine = {run.cell.method for run in group.runs}
-        assert group.config.objective.branches == objective.branches_of(mine), "the risks that it uses, and no more"
-        assert set(group.config.objective.penalties) == {method.penalty for method in mine if method.mixup}
+        assert group.static.objective.branches == objective.branches_of(mine), "the risks that it uses, and no more"
+        assert set(group.static.objective.penalties) == {method.penalty for method in mine if method.mixup}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -156,7 +156,7 @@ class TestDataset:
         first, again = load(name), load(name)
         np.testing.assert_array_equal(first.x, again.x)
         np.testing.assert_array_equal(first.y, again.y)
-        ready = prepare(config.parse({"data": {"name": name}}).data, 0)
+        ready = prepared(config.parse({"data": {"name": name}}).data, 0)
         train_rows = set(ready.rows.train.tolist())
         assert not train_rows & set(ready.rows.val.tolist())
         assert not (train_rows | set(ready.rows.val.tolist())) & set(ready.rows.test.tolist())
@@ -165,7 +165,7 @@ class TestDataset:
         assert ready.rows.n_val_labeled > 0
         unlabeled = first.y[ready.rows.train[ready.rows.n_labeled :]]
         assert ready.prior == pytest.approx(unlabeled.mean(), abs=1e-6)
-        other = prepare(config.parse({"data": {"name": name}}).data, 1)
+        other = prepared(config.parse({"data": {"name": name}}).data, 1)
         assert [np.shape(rows) for rows in other.rows] == [np.shape(rows) for rows in ready.rows]
         assert not np.array_equal(other.rows.test, ready.rows.test) or first.test_rows is not None
 

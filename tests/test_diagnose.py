@@ -202,10 +202,9 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
 
 def test_a_results_folder_is_analysed(tmp_path, capsys):
     experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
-    runs = recorded(experiment, 2)
-    results.write_frame(tmp_path / "runs.parquet", runs)
-    results.write_text(tmp_path / "config.yaml", dump(experiment))
-    results.write_provenance(tmp_path, {})
+    runs.write_frame(tmp_path / "runs.parquet", recorded(experiment, 2))
+    runs.write_sealed(tmp_path / "config.yaml", dump(experiment).encode())
+    runs.write_provenance(tmp_path, {})
     code, out, _ = called(capsys, "analyze", tmp_path)
     assert code == 0
     assert "vpudra_fixed: neither training nor selection fails in 2 runs." in " ".join(out.split())

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
-from problems import jitted_train, tiny
+from problems import jitted_train, prepared, tiny
 
-from jaxpu import config, data, sweep, train
+from jaxpu import api, config, data, train
 from jaxpu.config import ConfigError, DataConfig
 from jaxpu.data import Dataset
-from jaxpu.sweep import static_part, traced_part
+from jaxpu.train.job import static_part, traced_part
 
 DRAWN = data.load("gaussians", n=150, d=3, separation=3.0)
 S = ((DRAWN.truth == 1) & (np.random.default_rng(0).random(150) < 0.4)).astype(np.int8)
@@ -126,7 +126,7 @@ def own(table: str, **changes) -> config.Experiment:
 
 
 def test_a_sweep_of_observed_labels(table, tmp_path):
-    outcome = sweep.run(own(table, seeds=2), tmp_path)
+    outcome = api.sweep(own(table, seeds=2), folder=tmp_path)
     assert not outcome.failures
     assert outcome.runs["dataset"].unique().to_list() == ["mine"]
     assert not [name for name in outcome.runs.columns if "oracle" in name or name.startswith("test_")]
@@ -144,7 +144,7 @@ def test_a_sweep_refuses_what_needs_true_labels_before_it_trains(table, tmp_path
         ({"methods": ["pn"]}, r"methods: 'pn' learns from true labels"),
     ]:
         with pytest.raises(ConfigError, match=said):
-            sweep.run(own(table, **changes), tmp_path / "none")
+            api.sweep(own(table, **changes), folder=tmp_path / "none")
         assert not (tmp_path / "none").exists()
     [cell] = config.expand(own(table))
-    assert static_part(cell, sweep.prepare(cell.data, 0)).truth is False
+    assert static_part(cell, data.load(cell.data), prepared(cell.data, 0)).truth is False

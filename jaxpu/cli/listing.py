@@ -1,6 +1,7 @@
 """``jaxpu list``: what there is to name in a configuration."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -10,7 +11,7 @@ def list_all() -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from jaxpu import data, ensemble, study
+    from jaxpu import config, data, ensemble, study
     from jaxpu.data.dataset import first_line
     from jaxpu.methods import METHODS, describe
     from jaxpu.selection import RULES
@@ -20,6 +21,7 @@ def list_all() -> int:
 
     console = Console()
     for title, rows in (
+        ("configurations", {name: _description(path) for name, path in config.list_configs().items()}),
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
         ("methods", {name: describe(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
@@ -33,3 +35,9 @@ def list_all() -> int:
             table.add_row(Text(name, style="bold"), Text(meaning))
         console.print(table, "")
     return 0
+
+
+def _description(path: Path) -> str:
+    """What a configuration asks, without reading all of it."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("description:")), "")

@@ -1,14 +1,13 @@
-"""How far methods are from one of them, paired by seed: differences with intervals, a panel a cell."""
+"""How far methods are from one of them, paired by seed: differences with intervals, a panel a point of the grid."""
 
 import numpy as np
 import polars as pl
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxpu.analysis import stats
-from jaxpu.plots.frames import NothingToShow, require
-from jaxpu.plots.style import BLUE, QUIET, RED, STYLE, WIDTH, headline
+from jaxpu.plots.frames import NothingToShow, require, with_point
+from jaxpu.plots.style import BLUE, QUIET, RED, WIDTH, headline, look
 
 LINEAR = 0.01
 """Differences up to this are drawn to scale, larger ones by their logarithm."""
@@ -20,26 +19,26 @@ def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said
     Blue is ahead of the reference, red is behind, grey cannot be told (the interval holds 0).
 
     Args:
-        selected: one row a run of one selection rule, with method, cell, seed and the metric.
-        reference: the method that the others are compared with, at the same cell and seed.
+        selected: one row a run of one selection rule, with method, the grid, seed and the metric.
+        reference: the method that the others are compared with, at the same point of the grid and seed.
         metric: the column compared. said: its name for the reader.
 
     Raises:
         NothingToShow: the frame lacks a column, the reference or other methods.
 
-    >>> runs = pl.DataFrame({"method": ["a"] * 3 + ["b"] * 3, "cell": "", "seed": [0, 1, 2] * 2,
+    >>> runs = pl.DataFrame({"method": ["a"] * 3 + ["b"] * 3, "seed": [0, 1, 2] * 2,
     ...                      "accuracy": [0.8, 0.9, 0.7, 0.81, 0.92, 0.73]})
     >>> paired_differences(runs, "a", "accuracy", "accuracy").get_suptitle()
     'Accuracy against a: ahead is b; behind is none'
     """
-    require(selected, "method", "cell", "seed", metric)
-    frame = selected.with_columns(pl.col("cell").fill_null("")).sort("seed", maintain_order=True)
-    cells = frame["cell"].unique(maintain_order=True).to_list()
+    require(selected, "method", "seed", metric)
+    frame = with_point(selected).sort("seed", maintain_order=True)
+    cells = frame["point"].unique(maintain_order=True).to_list()
     methods = [m for m in frame["method"].unique(maintain_order=True) if m != reference]
     if not methods or reference not in frame["method"]:
         raise NothingToShow(f"There is no {reference}, or nothing beside it, to compare.")
-    found = {(m, c): _difference(frame.filter(cell=c), m, reference, metric) for m in methods for c in cells}
-    with rc_context(STYLE):
+    found = {(m, c): _difference(frame.filter(point=c), m, reference, metric) for m in methods for c in cells}
+    with look():
         figure = Figure(figsize=(WIDTH, 0.9 + 0.26 * len(methods)))
         panels = figure.subplots(1, len(cells), sharex=True, sharey=True, squeeze=False)[0]
         for panel, cell in zip(panels, cells, strict=True):

@@ -1,11 +1,12 @@
 """What pictures and tables share: names for the reader, row labels, and which rows to keep of many."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import polars as pl
 
 from jaxpu.analysis.summary import COLLAPSED_F1
-from jaxpu.selection import RULES
+from jaxpu.config import point_label
 
 F1 = pl.col("f1").cast(pl.Float64).fill_nan(None)
 """The F1 of a selected run, null where it has none."""
@@ -13,24 +14,14 @@ F1 = pl.col("f1").cast(pl.Float64).fill_nan(None)
 BELOW = F1.fill_null(0.0) < COLLAPSED_F1
 """Whether a selected run scores F1 below 0.1; one without a finite F1 does."""
 
-ROW = ("dataset", "method", "cell")
-"""What a row of a table or picture stands for."""
+IDENTITY = ("dataset", "method")
+"""What a row of a table or picture stands for, with the columns of the grid behind them."""
 
-RUN = (*ROW, "seed")
+AFTER_GRID = ("seed", "selection", "run_id", "epoch", "update", "verdict")
+"""The columns of the grid end where one of these begins."""
 
 DEFAULT_RULES = ("val_f1_rescue", "val_f1")
 """The legacy rule, and the same without its rescue: the comparison that shows what the rescue does."""
-
-RULE_NAMES = {
-    "last": "last epoch",
-    "val_f1": "validation F1",
-    "val_f1_rescue": "validation F1 with legacy rescue",
-    "val_accuracy": "validation accuracy",
-    "pu_accuracy": "PU accuracy",
-    "pu_auc": "PU AUC",
-    "nn_risk": "non-negative risk",
-    "variational": "variational loss",
-}
 
 METRIC_NAMES = {
     "test_oracle_f1_decision": "test F1",
@@ -39,6 +30,18 @@ METRIC_NAMES = {
     "test_predicted_positive": "share predicted positive",
     "test_predicted_most": "share of the class predicted most",
     "train_loss": "training loss",
+    "f1": "F1",
+    "auc": "AUC",
+    "pr_auc": "PR-AUC",
+    "roc_auc": "ROC-AUC",
+    "brier": "Brier score",
+    "ece": "calibration error (ECE)",
+    "log_loss": "log-loss",
+    "inverted": "share upside down",
+    "kept": "share of pairs kept",
+    "outside_auc": "AUC of the confidence, test rows against those of another dataset",
+    "outside_confidence": "mean confidence in rows of another dataset",
+    "balanced_accuracy": "balanced accuracy",
 }
 
 
@@ -46,39 +49,9 @@ class NothingToShow(ValueError):
     """The frames hold nothing for this picture; the message says what is missing."""
 
 
-def rule_name(rule: str) -> str:
-    """A selection rule as a reader calls it.
-
-    >>> rule_name("pu_auc"), rule_name("val_f1 on 5 %")
-    ('PU AUC', 'val_f1 on 5 %')
-    """
-    return RULE_NAMES.get(rule, rule)
-
-
 def metric_name(metric: str) -> str:
     """A recorded column as a reader calls it."""
     return METRIC_NAMES.get(metric, metric.replace("_", " "))
-
-
-def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
-    """The recorded F1 that counts under a rule, or plain F1 (p > 0.5) where that was not recorded.
-
-    >>> import polars as pl
-    >>> f1_column(pl.DataFrame({"test_oracle_f1_rescue": [0.9]}), "val_f1_rescue")
-    'test_oracle_f1_rescue'
-    """
-    column = f"{split}_{RULES[rule].reported}" if rule in RULES else f"{split}_oracle_f1"
-    return column if column in runs.columns else f"{split}_oracle_f1"
-
-
-def shown_rules(recorded: Sequence[str], default: str | None = None) -> list[str]:
-    """The recorded rules that a report shows: its default, the legacy rule, and that without its rescue.
-
-    >>> shown_rules(["last", "val_f1", "pu_auc"], "pu_auc"), shown_rules(["last"])
-    (['pu_auc', 'val_f1'], ['last'])
-    """
-    wanted = ([default] if default else []) + [rule for rule in DEFAULT_RULES if rule != default]
-    return [rule for rule in wanted if rule in recorded] or list(dict.fromkeys(recorded))[:3]
 
 
 def require(frame: pl.DataFrame, *columns: str) -> None:
@@ -98,27 +71,84 @@ def finite(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
     return kept
 
 
+def grid_columns(frame: pl.DataFrame) -> list[str]:
+    """The columns of the grid: those between the method and what identifies a run or was recorded of it.
+
+    >>> grid_columns(pl.DataFrame(schema=["dataset", "method", "training.lr", "method.anchor", "seed", "f1"]))
+    ['training.lr', 'method.anchor']
+    """
+    if "method" not in frame.columns:
+        return []
+    rest = frame.columns[frame.columns.index("method") + 1 :]
+    ends = [rest.index(name) for name in AFTER_GRID if name in rest]
+    return rest[: min(ends)] if ends else []
+
+
+def varying(frame: pl.DataFrame) -> list[str]:
+    """The columns of the grid that take several values."""
+    return [name for name in grid_columns(frame) if frame[name].n_unique() > 1]
+
+
+def row_columns(frame: pl.DataFrame) -> list[str]:
+    """What identifies a row: dataset, method and the grid."""
+    return [*(name for name in IDENTITY if name in frame.columns), *grid_columns(frame)]
+
+
+def run_columns(frame: pl.DataFrame) -> list[str]:
+    """What identifies a run: its row and its seed."""
+    return [*row_columns(frame), "seed"]
+
+
+def setting_name(path: str) -> str:
+    """A setting as a figure or table calls it.
+
+    >>> setting_name("data.prior_scale")
+    'prior scale'
+    """
+    return path.rpartition(".")[2].replace("_", " ")
+
+
+def setting(value: Any) -> str:
+    """A value of a setting, for people.
+
+    >>> setting(1e-3), setting(64), setting(None)
+    ('0.001', '64', '–')
+    """
+    return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+DATASETS = ("data.name", "ratings.dataset", "dataset")
+"""Settings that the column of the dataset says, too."""
+
+
+def with_point(frame: pl.DataFrame, leave_out: Sequence[str] = ()) -> pl.DataFrame:
+    """Add ``point``: the label of the point of the grid, of the settings that vary."""
+    columns = [name for name in varying(frame) if name not in leave_out]
+    if not columns:
+        return frame.with_columns(point=pl.lit(""))
+    points = frame.select(columns).unique(maintain_order=True)
+    labels = [point_label(row) for row in points.iter_rows(named=True)]
+    return frame.join(points.with_columns(point=pl.Series(labels)), on=columns, how="left", nulls_equal=True)
+
+
 def labelled(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
-    """Add ``label``: the method, with the cell of a grid, and with the dataset when there are several.
+    """Add ``label``: the method, with the point of a grid, and with the dataset when there are several; and ``point``.
 
     Args:
-        frame: has dataset, method, cell and the named columns.
-        columns: further columns that the caller needs.
+        frame: has dataset, method and the named columns. columns: further columns that the caller needs.
 
     Raises:
         NothingToShow: no rows, or a column is missing.
 
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"dataset": "digits", "method": ["vpu", "vpu"], "cell": ["c=0.1", "c=0.2"]})
+    >>> frame = pl.DataFrame({"dataset": "digits", "method": ["vpu", "vpu"], "data.c": [0.1, 0.2], "seed": 0})
     >>> labelled(frame)["label"].to_list()
     ['vpu · c=0.1', 'vpu · c=0.2']
     """
-    require(frame, *ROW, *columns)
-    parts = [pl.col("method")]
-    if frame["dataset"].n_unique() > 1:
-        parts.insert(0, pl.col("dataset"))
-    if (frame["cell"] != "").any():
-        parts.append(pl.when(pl.col("cell") != "").then("cell"))
+    require(frame, *IDENTITY, *columns)
+    several = frame["dataset"].n_unique() > 1
+    frame = with_point(frame, DATASETS if several else ())
+    parts = [pl.col("method"), pl.when(pl.col("point") != "").then("point")]
+    parts = [pl.col("dataset"), *parts] if several else parts
     return frame.with_columns(pl.concat_str(parts, separator=" · ", ignore_nulls=True).alias("label"))
 
 
@@ -139,14 +169,13 @@ def below_counts(selected: pl.DataFrame, rules: Sequence[str]) -> dict[str, tupl
     return {rule: (group.select(BELOW.sum()).item(), group.height) for rule, group in groups.items() if group.height}
 
 
-def below_sentence(selected: pl.DataFrame, rules: Sequence[str]) -> str:
-    """Say how many runs score F1 below 0.1 under each rule.
+def seeds_behind(frame: pl.DataFrame) -> str:
+    """The number of seeds of a row: "8", or "7 to 8" where rows differ.
 
-    >>> import polars as pl
-    >>> selected = pl.DataFrame({"selection": ["val_f1", "last", "last"], "f1": [0.9, 0.05, 0.8]})
-    >>> below_sentence(selected, ["last", "val_f1"])
-    'Runs with test F1 below 0.1: 1 of 2 under last epoch, 0 of 1 under validation F1'
+    >>> seeds_behind(pl.DataFrame({"dataset": "d", "method": ["a", "a", "b"], "seed": [0, 1, 0]}))
+    '1 to 2'
     """
-    counts = below_counts(selected, rules)
-    parts = [f"{below} of {n} under {rule_name(rule)}" for rule, (below, n) in counts.items()]
-    return f"Runs with test F1 below {COLLAPSED_F1:g}: {', '.join(parts)}"
+    if frame.is_empty() or not {*IDENTITY, "seed"} <= {*frame.columns}:
+        return "0"
+    counts = frame.group_by(row_columns(frame)).agg(pl.col("seed").n_unique())["seed"].sort()
+    return f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"

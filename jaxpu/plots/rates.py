@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxpu.plots.frames import NothingToShow, finite, labelled, rule_name
-from jaxpu.plots.style import STYLE, WIDTH, headline, left_out, looks, row_height, wrapped
+from jaxpu.plots.frames import NothingToShow, finite, labelled
+from jaxpu.plots.rules import rule_name
+from jaxpu.plots.style import WIDTH, headline, left_out, look, looks, row_height, wrapped
 
 
 def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *, most: int = 24) -> Figure:
@@ -19,7 +19,7 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
     Lines are 95 % Wilson intervals. A verdict fails unless it is healthy or transient.
 
     Args:
-        verdicts: dataset, method, cell, selection, n, rate, ci_low, ci_high.
+        verdicts: dataset, method, the grid, selection, n, rate, ci_low, ci_high.
         rules: the selection rules to show; by default all, in the order of the frame.
         most: the largest number of rows; those with the lowest rates are left out, which the figure says.
 
@@ -30,8 +30,8 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
         NothingToShow: no rate to draw.
 
     >>> import polars as pl
-    >>> verdicts = pl.DataFrame({"dataset": "spambase", "method": ["vpu", "pudra"], "cell": "", "n": 24,
-    ...                          "selection": "val_f1", "rate": [1 / 24, 0.0],
+    >>> verdicts = pl.DataFrame({"dataset": "spambase", "method": ["vpu", "pudra"],
+    ...                          "selection": "val_f1", "n": 24, "rate": [1 / 24, 0.0],
     ...                          "ci_low": [0.007, 0.0], "ci_high": [0.202, 0.138]})
     >>> collapse_rates(verdicts).get_suptitle()
     'Failing verdicts are most frequent for vpu under validation F1: 1 of 24 runs (4 %)'
@@ -43,7 +43,7 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
         raise NothingToShow("No method has a failure rate under these selection rules.")
     rows, more = _highest(data, most)
     labels = [wrapped(row, 34) for row in rows]
-    with rc_context(STYLE):
+    with look():
         figure = Figure(figsize=(WIDTH, 0.8 + len(rows) * row_height(labels, 0.1 + 0.16 * len(rules))))
         axis = figure.subplots()
         for i, rule in enumerate(rules):

@@ -3,16 +3,14 @@
 from typing import Any
 
 import polars as pl
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import F1, RUN, NothingToShow, f1_column, require, rule_name
-from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, STYLE, WIDTH, colour_key, headline
-from jaxpu.selection import RULES, RuleChoice
+from jaxpu.plots.frames import F1, IDENTITY, NothingToShow, labelled, require, run_columns
+from jaxpu.plots.rules import RESCUE, f1_column, rule_name, watched
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, WIDTH, colour_key, headline, look
 
-RESCUE = "val_f1_rescue"
 ONE_CLASS = (0.0, 1.0)
 """Shares predicted positive at which the legacy rescue steps in."""
 
@@ -23,16 +21,16 @@ def artefact_run(selected: pl.DataFrame) -> dict[str, Any]:
     Raises:
         NothingToShow: no run has that verdict under a rule that watches a recorded column.
     """
-    require(selected, *RUN, "selection", "epoch", "f1", "verdict")
-    watching = [rule for rule in selected["selection"].unique() if _watched(rule)]
-    found = selected.filter(
+    require(selected, *IDENTITY, "seed", "selection", "epoch", "f1", "verdict")
+    watching = [rule for rule in selected["selection"].unique() if watched(rule)]
+    found = labelled(selected).filter(
         pl.col("verdict") == "selection_artefact",
         pl.col("selection").is_in(watching),
         F1.is_not_null(),
     )
     if found.is_empty():
         raise NothingToShow("No run has the verdict selection artefact, so there is none to tell about.")
-    return found.sort(pl.col("selection") != RESCUE, "f1", *RUN, "selection").row(0, named=True)
+    return found.sort(pl.col("selection") != RESCUE, "f1", *run_columns(selected), "selection").row(0, named=True)
 
 
 def selection_story(runs: pl.DataFrame, selected: pl.DataFrame) -> Figure:
@@ -52,15 +50,15 @@ def selection_story(runs: pl.DataFrame, selected: pl.DataFrame) -> Figure:
     """
     chosen = artefact_run(selected)
     rule = chosen["selection"]
-    require(runs, *RUN, "epoch", _watched(rule) or "epoch", "test_oracle_f1")
-    same = [pl.col(name) == chosen[name] for name in RUN]
+    require(runs, *IDENTITY, "seed", "epoch", watched(rule) or "epoch", "test_oracle_f1")
+    same = [pl.col(name).eq_missing(chosen[name]) for name in run_columns(selected)]
     path = runs.filter(same).sort("epoch")
     require(path)
     marks = {"selected": (chosen["epoch"], f1_column(runs, rule), RED)}
     plain = selected.filter(*same, pl.col("selection") == "val_f1")["epoch"].to_list()
     if rule == RESCUE and plain and plain[0] != chosen["epoch"]:
         marks["without the rescue"] = (plain[0], f1_column(runs, "val_f1"), BLUE)
-    with rc_context(STYLE):
+    with look():
         figure = Figure(figsize=(WIDTH, 5.8))
         saw, why, got = figure.subplots(3, 1, sharex=True, height_ratios=(1.2, 0.8, 1.2))
         for panel in (saw, why, got):
@@ -75,16 +73,10 @@ def selection_story(runs: pl.DataFrame, selected: pl.DataFrame) -> Figure:
     return figure
 
 
-def _watched(rule: str) -> str | None:
-    """The recorded column that a rule watches; None for the last epoch and for unknown rules."""
-    return RuleChoice(rule).column if rule in RULES else None
-
-
 def _saw(axis: Axes, path: pl.DataFrame, rule: str) -> None:
     """Draw what the rule watched on the validation rows."""
     axis.set_title(f"What the rule saw on the validation rows: {rule_name(rule)}")
-    watched = _watched(rule) or ""
-    _lines(axis, path, _f1(path, "val") if rule == RESCUE else {watched: (rule_name(rule), RED)})
+    _lines(axis, path, _f1(path, "val") if rule == RESCUE else {watched(rule) or "": (rule_name(rule), RED)})
     if rule == RESCUE:
         _rings(axis, path, "val")
 
@@ -164,8 +156,36 @@ def _statement(chosen: dict[str, Any], path: pl.DataFrame) -> str:
     """Say which epoch was selected, what it scores, and what the best epoch of the same run scores."""
     own = f1_column(path, "val_f1")
     best = path.with_columns(pl.col(own).fill_nan(-1)).sort(own, "epoch", descending=[True, False])
-    run = " ".join(str(chosen[name]) for name in ("method", "cell") if chosen[name])
     return (
-        f"One run, {run} with seed {chosen['seed']}: the rule takes epoch\u00a0{chosen['epoch']}, whose test "
+        f"One run, {chosen['label']} with seed {chosen['seed']}: the rule takes epoch\u00a0{chosen['epoch']}, whose test "
         f"F1 is {chosen['f1']:.2f}; epoch\u00a0{best['epoch'][0]} has {best[own][0]:.2f}"
     )
+
+
+def story_caption(runs: pl.DataFrame, selected: pl.DataFrame) -> str:
+    """What to see in the story, and how many such runs there are."""
+    run = artefact_run(selected)
+    same_rule = selected.filter(pl.col("selection") == run["selection"])
+    artefacts = same_rule.filter(pl.col("verdict") == "selection_artefact").height
+    rank = f"the worst of {artefacts} selection artefacts" if artefacts > 1 else "the only selection artefact"
+    count = (
+        f"This is one run (n = 1, so without an interval), {rank} among {same_rule.height} runs under "
+        f"{rule_name(run['selection'])}."
+    )
+    if not _rescued(runs, run):
+        return f"The rule likes an epoch whose test F1 is poor, though a later epoch is healthy. {count}"
+    return (
+        "At ringed epochs all rows of the split fell into one class; the rescue then moved the threshold, and F1 looks "
+        "good. Such an epoch wins on validation. On the test rows a few scores of the same epoch lie above 0.5, so that "
+        f"nothing is rescued there, and F1 shows what the predictions are worth. {count}"
+    )
+
+
+def _rescued(runs: pl.DataFrame, run: dict[str, Any]) -> bool:
+    """Whether the rescue changed validation and not test at the epoch that the legacy rule selected."""
+    columns = ("val_predicted_positive", "test_predicted_positive")
+    if run["selection"] != RESCUE or not {*columns} <= {*runs.columns}:
+        return False
+    same = [pl.col(name).eq_missing(run[name]) for name in (*run_columns(runs), "epoch")]
+    shares = runs.filter(same).select(columns)
+    return shares.height == 1 and shares.row(0)[0] in ONE_CLASS and 0 < shares.row(0)[1] < 0.5

@@ -5,22 +5,24 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from jaxpu.analysis.stats import wilson
 from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.plots.frames import (
+    BELOW,
     DEFAULT_RULES,
     F1,
     NothingToShow,
-    below_sentence,
+    below_counts,
     finite,
     labelled,
-    rule_name,
+    seeds_behind,
     worst_rows,
 )
-from jaxpu.plots.style import BLUE, INK, QUIET, RED, STYLE, WIDTH, headline, left_out, row_height, wrapped
+from jaxpu.plots.rules import below_sentence, rule_name
+from jaxpu.plots.style import BLUE, INK, QUIET, RED, WIDTH, headline, left_out, look, row_height, wrapped
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -32,7 +34,7 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
     marks the median. At the right edge stands the number of crosses. How dots spread in a row has no meaning.
 
     Args:
-        selected: one row a run and selection rule, with dataset, method, cell, seed, selection, f1.
+        selected: one row a run and selection rule, with dataset, method, the grid, seed, selection, f1.
         rules: selection rules, one panel each; those without runs are skipped.
         most: the largest number of rows; those with the fewest crosses are left out, which the figure says.
 
@@ -40,7 +42,7 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
         NothingToShow: no run has a finite F1 under these rules.
 
     >>> import polars as pl
-    >>> selected = pl.DataFrame({"dataset": "spambase", "method": "vpu", "cell": "", "seed": [0, 1, 2],
+    >>> selected = pl.DataFrame({"dataset": "spambase", "method": "vpu", "seed": [0, 1, 2],
     ...                          "selection": "val_f1", "f1": [0.9, 0.02, 0.8]})
     >>> final_f1_strip(selected).get_suptitle()
     'Runs with test F1 below 0.1: 1 of 3 under validation F1'
@@ -52,7 +54,7 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
     rules = [rule for rule in rules if rule in data["selection"]]
     rows, more = worst_rows(data, most)
     labels = [wrapped(row, 34) for row in rows]
-    with rc_context(STYLE):
+    with look():
         figure = Figure(figsize=(WIDTH, 1.3 + len(rows) * row_height(labels, 0.36)))
         panels = figure.subplots(1, len(rules), sharex=True, sharey=True, squeeze=False)[0]
         for panel, rule in zip(panels, rules, strict=True):
@@ -61,7 +63,7 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
         panels[0].set_yticks(range(len(rows)), labels)
         panels[0].set(ylim=(len(rows) - 0.5, -0.5), xlim=(-0.04, 1.04))
         figure.supxlabel("test F1 at the selected epoch" + left_out(more, "rows"))
-        headline(figure, below_sentence(data, rules))
+        headline(figure, below_sentence(below_counts(data, rules), COLLAPSED_F1))
     return figure
 
 
@@ -98,3 +100,17 @@ def _beside(axis: Axes, place: float, text: str, **look: Any) -> None:
     """Write at the right of a panel, at the height of a row."""
     edge = axis.get_yaxis_transform()
     axis.annotate(text, (1, place), (6, 0), edge, textcoords="offset points", **look)
+
+
+def strip_caption(selected: pl.DataFrame, rules: Sequence[str]) -> str:
+    """What to see in the strip plot, and the row with most runs below the line, with its interval."""
+    data = labelled(selected).filter(pl.col("selection").is_in(list(rules)))
+    rows = data.group_by("label", "selection", maintain_order=True).agg(BELOW.sum().alias("low"), pl.len())
+    label, rule, low, runs = rows.sort("low", descending=True, maintain_order=True).row(0)
+    interval = wilson(low, runs)
+    where = f"for {label} under {rule_name(rule)}" if low else "for every method and rule"
+    return (
+        f"Every dot is one run, n = {seeds_behind(selected)} seeds a method; red crosses in the shaded zone are runs with F1 "
+        f"below {COLLAPSED_F1:g}, the black bar is the median. The largest share of crosses is {low} of "
+        f"{runs} {where} (95 % Wilson interval {100 * interval.low:.0f} to {100 * interval.high:.0f} %)."
+    )

@@ -3,15 +3,21 @@
 import io
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from matplotlib import rc_context
+from matplotlib import style as library
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from PIL import Image
 
 INK, QUIET, FAINT = "#22262b", "#6b7178", "#b9bdc2"
 BLUE, RED, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#AA4499"
+
+COLOURS = (RED, BLUE, PURPLE, GREEN, "#56B4E9", QUIET, "#E69F00", INK)
+MARKERS = "osD^vPX*"
+"""What tells up to eight methods apart."""
 
 WIDTH = 9.0
 """Inches; at 96 pixels an inch the width of the page's text, so that 9.5 points read as such."""
@@ -40,6 +46,11 @@ STYLE: dict[Any, Any] = {
     "figure.titlesize": 11.5,
     "figure.titleweight": "bold",
 }
+
+
+def look() -> AbstractContextManager[None]:
+    """Matplotlib's own defaults and over them our style, whatever a user's settings say: to draw within."""
+    return library.context(STYLE, after_reset=True)
 
 
 def looks(rules: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -101,6 +112,13 @@ def render(figure: Figure, kind: str = "svg") -> bytes:
         figure.set_layout_engine("none")
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    with rc_context({**STYLE, "svg.hashsalt": "jaxpu"}):
+    with library.context({**STYLE, "svg.hashsalt": "jaxpu"}, after_reset=True):
         figure.savefig(buffer, format=kind, dpi=150, metadata=metadata, facecolor="white")
-    return buffer.getvalue()
+    return buffer.getvalue() if kind == "svg" else _fewer_colours(buffer)
+
+
+def _fewer_colours(image: io.BytesIO) -> bytes:
+    """A PNG of 256 colours, a third of the size."""
+    small = io.BytesIO()
+    Image.open(image).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+    return small.getvalue()

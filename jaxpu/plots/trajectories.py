@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import RUN, NothingToShow, finite, labelled, metric_name
-from jaxpu.plots.style import BLUE, RED, STYLE, WIDTH, headline, left_out, row_height, wrapped
+from jaxpu.plots.frames import NothingToShow, finite, labelled, metric_name, run_columns
+from jaxpu.plots.style import BLUE, RED, WIDTH, headline, left_out, look, row_height, wrapped
 
 LEVELS = {"low90": 0.05, "low50": 0.25, "median": 0.5, "high50": 0.75, "high90": 0.95}
 
@@ -28,17 +27,17 @@ def trajectories(
     The bands hold the middle 50 % and 90 % of the seeds recorded at the epoch (interpolated quantiles).
 
     Args:
-        runs: one row a run and epoch, with dataset, method, cell, seed, epoch and the metric.
+        runs: one row a run and epoch, with dataset, method, the grid, seed, epoch and the metric.
         metric: the column to draw; entries that are not finite are left out.
         rows: labels of the panels, in order; by default those of the frame.
-        highlight: runs (dataset, method, cell, seed) to draw as lines of their own.
+        highlight: runs (dataset, method, the grid, seed) to draw as lines of their own.
         most: the largest number of panels; the figure says how many are left out.
 
     Raises:
         NothingToShow: no such column, or no finite value in it for these rows.
 
     >>> import polars as pl
-    >>> runs = pl.DataFrame({"dataset": "spambase", "method": "vpu", "cell": "", "seed": [0, 0, 1, 1],
+    >>> runs = pl.DataFrame({"dataset": "spambase", "method": "vpu", "seed": [0, 0, 1, 1],
     ...                      "epoch": [1, 2, 1, 2], "test_oracle_f1": [0.1, 0.8, 0.3, 0.9]})
     >>> trajectories(runs, "test_oracle_f1").get_suptitle()
     'The median test F1 at p > 0.5 ends at 0.85'
@@ -49,8 +48,9 @@ def trajectories(
     if not rows:
         raise NothingToShow(f"None of the rows to show has a value of {metric}.")
     shown = data.filter(pl.col("label").is_in(rows))
-    marked = data.clear() if highlight is None else shown.join(highlight, on=RUN, how="semi")
-    with rc_context(STYLE):
+    run = run_columns(runs)
+    marked = data.clear() if highlight is None else shown.join(highlight, on=run, how="semi", nulls_equal=True)
+    with look():
         columns = min(4, len(rows))
         lines = -(-len(rows) // columns)
         titles = [wrapped(row, 96 // columns) for row in rows]
@@ -81,7 +81,7 @@ def _panel(axis: Axes, data: pl.DataFrame, marked: pl.DataFrame, metric: str) ->
     for width, alpha in (("50", 0.3), ("90", 0.16)) if n > 1 else ():
         low, high, name = band[f"low{width}"], band[f"high{width}"], f"middle {width} % of the seeds"
         axis.fill_between(epochs, low, high, color=BLUE, alpha=alpha, linewidth=0, label=name)
-    for run in marked.partition_by(RUN, maintain_order=True):
+    for run in marked.partition_by("label", "seed", maintain_order=True):
         run = run.sort("epoch")
         name = "run selected at F1 below 0.1"
         axis.plot(run["epoch"], run[metric], color=RED, linewidth=0.9, marker=dots, label=name)

@@ -1,7 +1,12 @@
-"""From recorded numbers to what people read: ``table.md``, figures and a self-contained ``report.html``."""
+"""From recorded numbers to what people read: ``table.md``, figures and a self-contained ``report.html``.
 
-from jaxpu.report.page import html
-from jaxpu.report.tables import table_markdown, table_rich
-from jaxpu.report.write import write
+One engine renders all pages: a Markdown text with placeholders and the figures that belong to it. :func:`publish` does all
+for an experiment, :func:`write_study` for a study.
+"""
 
-__all__ = ["html", "table_markdown", "table_rich", "write"]
+from jaxpu.report.experiment import check_figures, frames_of, publish, write
+from jaxpu.report.page import PageError, page
+from jaxpu.report.study import Results, write_study
+from jaxpu.report.terminal import console
+
+__all__ = ["PageError", "Results", "check_figures", "console", "frames_of", "page", "publish", "write", "write_study"]

@@ -1,81 +1,91 @@
-"""The results table, for Markdown, the terminal and the page: a row a method, a section a selection rule."""
+"""The tables of results, of any kind of experiment: rows ready to print, and the same rows as Markdown."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
-from rich import box
-from rich.markup import escape
-from rich.table import Table
-from rich.text import Text
 
-from jaxpu.plots.frames import NothingToShow, labelled, rule_name, shown_rules
+from jaxpu.plots.frames import NothingToShow, labelled, metric_name
+from jaxpu.plots.rules import known, rule_name
+from jaxpu.report.text import Markdown, code, fold, mean, number, plain, share, table
 from jaxpu.report.words import verdict_name
 from jaxpu.selection import RULES
 
-HEADS = ("method", "median F1", "mean F1 [95 % interval]", "F1 < 0.1 [95 % interval]", "AUC", "verdict")
-HEADS_OF_MANY = ("method", "accuracy", *HEADS[2:])
 NO_TABLE = "Nothing was recorded yet, so there is no table."
-METRICS = ("f1", "f1_below_0.1", "auc")
+LONG = 20
+"""Rows a selection rule; longer tables are folded on a page, so that the figures are not out of sight."""
+MOST = 200
+
+
+class Column(NamedTuple):
+    """A column of the table of results: a metric of the summary, and how it is written."""
+
+    head: str
+    metric: str
+    written: str = "interval"
+
+
+_F1 = (
+    Column("median F1", "f1", "median"),
+    Column("mean F1 [95 % interval]", "f1"),
+    Column("F1 < 0.1 [95 % interval]", "f1_below", "share"),
+    Column("AUC", "auc", "mean"),
+)
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "pu": _F1,
+    "multiclass": (Column("accuracy", "accuracy", "mean"), *_F1[1:]),
+    "ensemble": (
+        Column("PR-AUC [95 % interval]", "pr_auc"),
+        Column("ROC-AUC", "roc_auc", "median"),
+        Column("upside down [95 % interval]", "inverted", "share"),
+        Column("Brier", "brier", "median"),
+        Column("mean w", "w_mean", "median"),
+        Column("b", "b", "median"),
+    ),
+    "guided": (
+        Column("accuracy [95 % interval]", "accuracy"),
+        Column("log-loss [95 % interval]", "log_loss"),
+        Column("ROC-AUC", "roc_auc", "median"),
+        Column("kept", "kept", "median"),
+    ),
+}
+"""The columns of each kind of experiment."""
+
+NOTES = {
+    "pu": "Measured on the test rows at the selected epoch.",
+    "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
+    "ensemble": "On the instances whose label training did not see. Upside down: runs with ROC-AUC at most 0.2.",
+    "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
+}
 NOTE = (
-    "Measured on the test rows at the selected epoch. AUC is the mean over seeds. Brackets hold 95 % "
-    "intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in percent). Beside the "
-    "verdict stands the number of failing runs."
+    "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in percent). "
+    "Numbers without brackets are medians over seeds, AUC and accuracy means. Beside the verdict stands the number of "
+    "failing runs."
 )
 
 
-NOTE_OF_MANY = f"{NOTE} There are many classes: F1 and AUC are means over them, accuracy and AUC means over seeds."
-
-
-def many_classes(summary: pl.DataFrame) -> bool:
-    """Whether the runs of a summary have more than two classes.
-
-    >>> many_classes(pl.DataFrame({"metric": ["f1", "predicted_most"]})), many_classes(pl.DataFrame())
-    (True, False)
-    """
-    return "metric" in summary.columns and "predicted_most" in summary["metric"]
-
-
 class Line(NamedTuple):
-    """One row of the table, ready to print; ``n`` is the number of seeds behind it.
-
-    ``first`` is the median F1, or of many classes the mean accuracy.
-    """
+    """One row of the table, ready to print; ``n`` is the number of seeds behind it."""
 
     label: str
-    first: str
-    mean: str
-    below: str
-    auc: str
+    cells: tuple[str, ...]
     verdict: str
     n: int
 
-    @property
-    def any_below(self) -> bool:
-        """Whether any run of the row scores F1 below 0.1."""
-        return not self.below.startswith(("0/", "–"))
+
+def kind_of(config: Mapping[str, Any]) -> str:
+    """The kind of experiment that a configuration is of."""
+    kind = str(config.get("kind") or "pu")
+    return kind if kind in COLUMNS else "pu"
 
 
-def heads(summary: pl.DataFrame) -> tuple[str, ...]:
-    """The heads of the columns."""
-    return HEADS_OF_MANY if many_classes(summary) else HEADS
-
-
-def note(summary: pl.DataFrame) -> str:
-    """What the numbers are."""
-    return NOTE_OF_MANY if many_classes(summary) else NOTE
-
-
-def table_lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str) -> list[Line]:
+def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = "pu") -> list[Line]:
     """The rows of the table under one selection rule, in the order of the summary.
 
     Args:
-        summary: dataset, method, cell, selection, metric, n, mean, median, ci_low, ci_high, with the metrics
-            "f1", "f1_below_0.1" (its mean is the share of runs) and "auc"; of many classes also "accuracy" and
-            "predicted_most". Missing ones are "–".
-        verdicts: dataset, method, cell, selection, verdict, n, rate; may be empty.
-        rule: the selection rule.
+        summary: dataset, method, the grid, selection, metric, n, mean, median, ci_low, ci_high. Missing metrics are "–".
+        verdicts: dataset, method, the grid, selection, verdict, n, rate; may be empty.
+        rule: the selection rule. kind: of the experiment.
 
     Raises:
         NothingToShow: the summary is empty or lacks a column.
@@ -83,159 +93,159 @@ def table_lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str) -> lis
     data = labelled(summary, "selection", "metric", "n", "mean", "median", "ci_low", "ci_high")
     data = data.filter(pl.col("selection") == rule)
     rows = {(row["label"], row["metric"]): row for row in data.iter_rows(named=True)}
-    words, many = _words(verdicts, rule), many_classes(summary)
-    lines = []
+    words = _verdicts(verdicts, rule)
+    found = []
     for label in data["label"].unique(maintain_order=True):
-        f1, below, auc = (rows.get((label, name)) for name in METRICS)
-        n = max((row["n"] for row in (f1, below, auc) if row), default=0)
-        leading = rows.get((label, "accuracy")) if many else f1
-        first = number(leading["mean" if many else "median"]) if leading else "–"
-        mean_auc = number(auc["mean"]) if auc else "–"
-        lines.append(Line(label, first, mean(f1), share(below), mean_auc, words.get(label, "–"), n))
-    return lines
+        mine = [rows.get((label, column.metric)) for column in COLUMNS[kind]]
+        cells = tuple(_written(row, column) for row, column in zip(mine, COLUMNS[kind], strict=True))
+        found.append(Line(label, cells, words.get(label, "–"), max((row["n"] for row in mine if row), default=0)))
+    return found
 
 
-def number(value: float | None) -> str:
-    """Three decimals, or a dash for what is not known."""
-    return "–" if value is None or not math.isfinite(value) else f"{value:.3f}"
+def _written(row: Mapping[str, Any] | None, column: Column) -> str:
+    if column.written == "interval":
+        return mean(row)
+    if column.written == "share":
+        return share(row)
+    return number(row[column.written]) if row else "–"
 
 
-def mean(row: dict[str, Any] | None) -> str:
-    """A mean with its interval.
-
-    >>> mean({"mean": 0.86, "ci_low": 0.84, "ci_high": 0.87, "n": 8})
-    '0.860 [0.840, 0.870]'
-    >>> mean({"mean": 0.86, "ci_low": float("nan"), "ci_high": float("nan"), "n": 1})
-    '0.860 (n = 1)'
-    """
-    if row is None or number(row["mean"]) == "–":
-        return "–"
-    low, high = number(row["ci_low"]), number(row["ci_high"])
-    return f"{number(row['mean'])} " + (f"(n = {row['n']})" if "–" in (low, high) else f"[{low}, {high}]")
-
-
-def share(row: dict[str, Any] | None) -> str:
-    """A share of runs with its interval in percent.
-
-    >>> share({"mean": 0.25, "ci_low": 0.0715, "ci_high": 0.5907, "n": 8})
-    '2/8 = 25 % [7, 59]'
-    """
-    if row is None or number(row["mean"]) == "–":
-        return "–"
-    text = f"{round(row['mean'] * row['n'])}/{row['n']} = {100 * row['mean']:.0f} %"
-    low, high = row["ci_low"], row["ci_high"]
-    return text if "–" in (number(low), number(high)) else f"{text} [{100 * low:.0f}, {100 * high:.0f}]"
-
-
-def _words(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
+def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
     """The verdict of each label under a rule, with the number of failing runs."""
     try:
         data = labelled(verdicts, "selection", "verdict", "n", "rate").filter(pl.col("selection") == rule)
     except NothingToShow:
         return {}
-    rows = data.select("label", "verdict", "n", "rate").iter_rows()
     return {
         label: verdict_name(word) + (f" {round(rate * n)}/{n}" if word != "healthy" else "")
-        for label, word, n, rate in rows
+        for label, word, n, rate in data.select("label", "verdict", "n", "rate").iter_rows()
     }
 
 
-def _default(config: Mapping[str, Any]) -> str | None:
-    selection = config.get("selection")
-    return selection.get("default") if isinstance(selection, Mapping) else None
+def heads(kind: str) -> tuple[str, ...]:
+    """The heads of the columns."""
+    return ("student" if kind == "guided" else "method", *(column.head for column in COLUMNS[kind]), "verdict")
 
 
-def report_rules(frame: pl.DataFrame, config: Mapping[str, Any]) -> list[str]:
-    """The selection rules that a report shows, of those in the frame: the experiment's default first.
-
-    >>> frame = pl.DataFrame({"selection": ["val_f1", "pu_auc", "last"]})
-    >>> report_rules(frame, {"selection": {"default": "pu_auc"}})
-    ['pu_auc', 'val_f1']
-    """
-    if "selection" not in frame.columns:
-        return []
-    return shown_rules(frame["selection"].unique(maintain_order=True).to_list(), _default(config))
-
-
-def sections(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
+def sections(
+    summary: pl.DataFrame, verdicts: pl.DataFrame, shown: Sequence[str], kind: str = "pu", default: str | None = None
+) -> list[tuple[str, list[Line]]]:
     """(heading, rows) for each rule that a report shows; empty when nothing was recorded."""
     found = []
-    for rule in report_rules(summary, config):
-        lines = table_lines(summary, verdicts, rule)
-        remarks = _needs(rule) + (["the default here"] if rule == _default(config) else [])
+    for rule in shown if "selection" in summary.columns else ():
+        rows = lines(summary, verdicts, rule, kind)
+        entry = known(rule)
+        remarks = ["label-free" if entry.label_free else "needs true labels"] if entry else []
+        remarks += ["the default here"] if rule == default else []
         remark = f" ({', '.join(remarks)})" if remarks else ""
-        found.append((f"Selected by {rule_name(rule)}{remark}, {seeds(lines)}", lines))
+        found.append((f"Selected by {rule_name(rule)}{remark}, {_seeds(rows)}", rows))
     return found
 
 
-def _needs(rule: str) -> list[str]:
-    """Whether a rule can be used where true labels are not known."""
-    known = RULES.get(rule)
-    return [] if known is None else ["label-free" if known.label_free else "needs true labels"]
-
-
-def seeds(lines: Sequence[Line]) -> str:
+def _seeds(rows: Sequence[Line]) -> str:
     """How many seeds stand behind the rows: "n = 8 seeds", or a range."""
-    least, most = min(line.n for line in lines), max(line.n for line in lines)
+    least, most = min(line.n for line in rows), max(line.n for line in rows)
     return f"n = {most} seed{'s' if most != 1 else ''}" if least == most else f"n = {least} to {most} seeds"
 
 
-def table_markdown(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None) -> str:
-    """The table as Markdown, one section a selection rule.
+def results(found: Sequence[tuple[str, list[Line]]], kind: str = "pu", *, most: int | None = None) -> Markdown:
+    """The table as Markdown, a section a selection rule.
 
     Args:
-        summary: as in ``table_lines``.
-        verdicts: as in ``table_lines``.
-        config: the resolved experiment, for its name and its default rule.
-
-    Returns:
-        The text; for an empty summary a sentence in place of the table.
+        found: from :func:`sections`. kind: of the experiment. most: rows a section on a page, where long tables, and
+            those of the third rule and later, are folded; None writes all, as for a file.
     """
-    config = config or {}
-    blocks = [f"# {plain(str(config.get('name') or 'Results'))}"]
-    for heading, lines in sections(summary, verdicts, config):
-        rows = [f"| `{_code(line.label)}` | " + " | ".join(map(plain, line[1:6])) + " |" for line in lines]
-        ruler = "|---|---:|---:|---:|---:|---|"
-        blocks += [f"## {plain(heading)}", "\n".join([f"| {' | '.join(heads(summary))} |", ruler, *rows])]
-    blocks.append(note(summary) if len(blocks) > 1 else NO_TABLE)
-    return "\n\n".join(blocks) + "\n"
+    if not found:
+        return Markdown(NO_TABLE)
+    blocks: list[str] = [f"{NOTES[kind]} {NOTE}"]
+    longest = max(len(rows) for _, rows in found)
+    look = "l" + "r" * len(COLUMNS[kind]) + "l"
+    for place, (heading, rows) in enumerate(found):
+        cells = [(code(line.label), *line.cells, bold(line.verdict)) for line in rows[:most]]
+        left = len(rows) - len(cells)
+        body = table(heads(kind), cells, look) + (f"\n\n{left} more rows are in table.md." if left else "")
+        folded = most is not None and (longest > LONG or place > 1)
+        blocks.append(fold(heading, body) if folded else f"### {heading}\n\n{body}")
+    return Markdown("\n\n".join(blocks))
 
 
-def table_rich(summary: pl.DataFrame, verdicts: pl.DataFrame, config: Mapping[str, Any] | None = None) -> Table:
-    """The table for a terminal of 100 columns; arguments as in ``table_markdown``."""
-    grid = Table.grid()
-    for heading, lines in sections(summary, verdicts, config or {}):
-        table = Table(
-            title=escape(heading),
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            padding=(0, 1, 0, 0),
-            pad_edge=False,
+def bold(verdict: str) -> Markdown:
+    """A verdict set apart, and what stands beside it."""
+    word = verdict.rstrip("0123456789/ ")
+    return Markdown(verdict if word == "–" else f"**{word}**{verdict[len(word) :]}")
+
+
+def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int = MOST) -> Markdown:
+    """Means over seeds of all that was summarised and is not in the table of results; empty where nothing is."""
+    shown = [column.metric for column in COLUMNS[kind]]
+    try:
+        data = labelled(summary, "selection", "metric", "mean").filter(
+            pl.col("selection") == rule, ~pl.col("metric").is_in(shown)
         )
-        for head in heads(summary):
-            words = head in ("method", "verdict")  # fold where the terminal is narrow; numbers stay whole
-            name = head.replace(" interval", "").replace("median ", "median\n")
-            table.add_column(name, no_wrap=not words, overflow="fold", justify="left" if words else "right")
-        for line in lines:
-            look = "" if line.verdict in ("healthy", "–") else "bold"
-            below = Text(line.below, style="bold" if line.any_below else "")
-            cells = (Text(line.label), line.first, Text(line.mean), below, line.auc)
-            table.add_row(*cells, Text(line.verdict, style=look))
-        grid.add_row(table)
-        grid.add_row("")
-    if not grid.row_count:
-        grid.add_row(NO_TABLE)
-    return grid
+    except NothingToShow:
+        return Markdown()
+    names = data["metric"].unique(maintain_order=True).to_list()
+    rows: dict[str, dict[str, float]] = {}
+    for label, metric, value in data.select("label", "metric", "mean").iter_rows():
+        rows.setdefault(label, {})[metric] = value
+    cells = [[code(label), *(number(found.get(name)) for name in names)] for label, found in list(rows.items())[:most]]
+    body = table(["method", *map(metric_name, names)], cells)
+    return fold(f"Other measures, means over seeds, selected by {rule_name(rule)}", body) if names else Markdown()
 
 
-def plain(text: str) -> str:
-    """Text that Markdown takes as text, on one line, within a cell."""
-    for sign, safe in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("*", "\\*"), ("_", "\\_")):
-        text = text.replace(sign, safe)
-    return " ".join(text.split())
+CLAIM_NOTE = (
+    "Supported or refuted only if the whole 95 % interval lies on one side of what was claimed, and p against that bound, "
+    "corrected for all claims of this experiment (Holm), is below 0.05; otherwise these runs cannot tell. n counts seeds, "
+    "or runs where a share of runs is measured."
+)
 
 
-def _code(text: str) -> str:
-    """Text for a code span within a cell."""
-    return " ".join(text.replace("`", "'").replace("|", "\\|").split())
+def claims_table(claims: pl.DataFrame) -> Markdown:
+    """The claims of an experiment, each with its test."""
+    rows = []
+    for row in claims.iter_rows(named=True):
+        said = claim_text(row)
+        asked = f" *{plain(row['question'])}*" if row.get("question") else ""
+        p = "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
+        rows.append((Markdown(said + asked), measured(row), claimed(row), p, bold(row["verdict"])))
+    return table(("claim", "measured [95 % interval]", "claimed", "p (Holm)", "verdict"), rows, "lrrrl")
+
+
+def claim_text(row: Mapping[str, Any]) -> Markdown:
+    """The words of a claim, and who says so."""
+    return Markdown(plain(row["claim"]) + (f" ({plain(row['source'])})" if row.get("source") else ""))
+
+
+def measured(row: Mapping[str, Any]) -> str:
+    """What was measured of a claim, with its interval and n."""
+    return f"{number(row['estimate'])} [{number(row['ci_low'])}, {number(row['ci_high'])}], n = {row['n']}"
+
+
+def claimed(row: Mapping[str, Any]) -> str:
+    """The bound of a claim."""
+    return str(row["bound"]).replace(">=", "≥").replace("<=", "≤")
+
+
+RULE_NOTE = (
+    "All methods together. Regret is the test F1 that a rule loses against the best epoch of the same run, which nobody "
+    "knows; its interval is over seeds. An artefact is a run whose selected epoch is not healthy while a later one is."
+)
+
+
+def rules_table(rules: pl.DataFrame) -> Markdown:
+    """Selection rules compared, the least regret first; empty for fewer than three."""
+    if rules.height < 3:
+        return Markdown()
+    cells = [
+        (
+            rule_name(row["rule"], row["validation"])
+            + ("" if RULES[row["rule"]].label_free else " (needs true labels)"),
+            number(row["f1"]),
+            f"{number(row['regret'])} [{number(row['regret_low'])}, {number(row['regret_high'])}]",
+            row["below"],
+            row["artefacts"],
+            row["n_runs"],
+        )
+        for row in rules.sort("regret", maintain_order=True).iter_rows(named=True)
+    ]
+    return table(("selection rule", "mean F1", "regret [95 % interval]", "F1 < 0.1", "artefacts", "runs"), cells)

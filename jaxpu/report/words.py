@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from jaxpu.analysis.summary import COLLAPSED_F1
 from jaxpu.collapse import Thresholds
-from jaxpu.plots.frames import rule_name
-from jaxpu.selection import RULES
+from jaxpu.plots.rules import known, rule_name
 
 GOOD_AUC = Thresholds().good_auc
 
@@ -63,13 +62,19 @@ def verdict_name(verdict: str) -> str:
     return verdict.replace("_", " ")
 
 
+CLAIM_VERDICTS = ("supported", "refuted", "undecided", "not supported")
+
+LOOKS = {verdict_name(word): "verdict" for word in (*VERDICTS, *CLAIM_VERDICTS)} | dict.fromkeys(("healthy", "supported"), "verdict healthy")
+"""How words that stand in bold are set apart on a page."""
+
+
 def glossary(rules: Sequence[str]) -> dict[str, str]:
     """Terms of a report that shows these selection rules, with their meanings.
 
     >>> glossary(["last"])["selected by last epoch"]
     'The last epoch trained.'
     """
-    meanings = {rule: RULES[rule].meaning for rule in rules if rule in RULES}
+    meanings = {rule: found.meaning for rule in rules if (found := known(rule))}
     return TERMS | {
         f"selected by {rule_name(rule)}": f"{text[:1].upper()}{text[1:]}." for rule, text in meanings.items()
     }

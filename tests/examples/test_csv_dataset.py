@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxpu import config, sweep
+from jaxpu import api, config
 
 HERE = Path(__file__).parent
 
@@ -18,7 +18,7 @@ def test_a_csv_is_a_dataset(tmp_path, monkeypatch):
     (tmp_path / "my.csv").write_text("\n".join(["amount;hour;age;checked", *lines]) + "\n")
     monkeypatch.chdir(tmp_path)
     experiment = config.load(HERE / "csv_dataset.yaml", {"placement.devices": 1})
-    outcome = sweep.run(experiment, tmp_path / "results")
+    outcome = api.sweep(experiment, folder=tmp_path / "results")
     assert not outcome.failures
     last = outcome.runs.filter(outcome.runs["epoch"] == 10)
     assert len(last) == 8
