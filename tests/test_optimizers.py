@@ -11,11 +11,7 @@ import pytest
 from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 from pydantic import ValidationError
 
-<<<<<<< HEAD
 from jaxpu import train
-=======
-from jaxpu import api, train
->>>>>>> engine
 from jaxpu.config import TrainingConfig
 from jaxpu.config.schema import OPTIMIZERS
 from jaxpu.data import plan
@@ -227,13 +223,8 @@ def test_what_is_no_optimizer_is_refused_with_what_to_do():
 def test_the_example_runs():
     from examples import own_optimizer
 
-<<<<<<< HEAD
     for outcome in own_optimizer.main():
         last = outcome.runs.filter(outcome.runs["epoch"] == 4)
         assert len(last) == 4
         assert last["test_oracle_auc"].median() > 0.9
         assert outcome.provenance["programs"] == 1, "learning rates are traced"
-=======
-    outcome = api.sweep(own_optimizer.EXPERIMENT, folder=tmp_path)
-    assert (outcome.runs.filter(outcome.runs["epoch"] == 4)["test_oracle_auc"] > 0.8).all()
->>>>>>> engine
