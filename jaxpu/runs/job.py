@@ -74,7 +74,7 @@ class Functions(NamedTuple):
     split: Callable[[Any, Any], Hashable] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Job:
     """Runs that share one compiled program.
 
