@@ -9,10 +9,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT
+from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import (
-    DataConfig,
     ModelConfig,
     SelectionConfig,
     TrainingConfig,
