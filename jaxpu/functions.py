@@ -1,4 +1,4 @@
-"""Functions and classes of the user: found by ``"package.module:name"``, named for people, told apart by their source."""
+"""Functions and classes of the user: found by ``package.module:name``, named for people, told apart by source."""
 
 import dataclasses
 import functools
@@ -61,7 +61,7 @@ def label(thing: Any) -> str:
 
 
 def identity(thing: Any) -> str:
-    """What tells a function, a class or an object from all others: its name, and of a user's own a digest of its source.
+    """What tells a function, class or object from all others: its name, and of a user's own a digest of its source.
 
     The digest sees the function itself, not what it calls. What belongs to jaxpu is told by its name, an object of a
     dataclass by its class and fields.

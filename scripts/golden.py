@@ -1,4 +1,4 @@
-"""Write the golden values of the losses, computed a second time: float64 NumPy, no jax, nothing of jaxpu.
+"""Write the golden values of the risks, computed a second time: float64 NumPy, no jax, nothing of jaxpu.
 
     python scripts/golden.py           writes tests/golden/losses.json
     python scripts/golden.py --check   fails if that file is not what it would write
@@ -9,6 +9,7 @@ gradient is a finite difference, so that no derivation is shared with the code u
 """
 
 import argparse
+import functools
 import json
 import math
 import sys
@@ -20,7 +21,7 @@ import numpy as np
 
 PATH = Path(__file__).resolve().parent.parent / "tests" / "golden" / "losses.json"
 
-# Logits and labelled flags, at most 8 rows each.
+# Logits and labeled flags, at most 8 rows each.
 BATCHES: dict[str, tuple[list[float], list[int]]] = {
     "typical": ([1.5, -0.7, 0.2, 2.4, -1.9, 0.6, -0.1, -3.2], [1, 1, 1, 0, 0, 0, 0, 0]),
     "clipped": ([4.0, 4.0, -4.0, -4.0], [1, 1, 0, 0]),
@@ -33,21 +34,26 @@ BATCHES: dict[str, tuple[list[float], list[int]]] = {
     "extreme_half": ([20.0, -20.0, 20.0, -20.0], [1, 1, 0, 0]),
 }
 
+# Every risk of the registry at least once, with the options that it is tried with.
 CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
     ("pn", {}),
-    ("upu", {"prior": 0.4}),
-    ("upu", {"prior": 0.4, "surrogate": "logistic"}),
-    ("upu", {"prior": 0.4, "surrogate": "squared"}),
-    ("upu", {"prior": 0.4, "surrogate": "savage"}),
-    *[("upu", {"prior": 0.4, "surrogate": name}) for name in ("mae_mse", "bonus", "encouraging_unit", "focal")],
-    ("upu", {"prior": 0.4, "surrogate": "encouraging"}),
     ("pn", {"surrogate": "encouraging"}),
+    ("pn_naive", {}),
+    ("pn_naive", {"surrogate": "focal", "focus": 1.0}),
+    ("upu", {"prior": 0.4}),
+    *[
+        ("upu", {"prior": 0.4, "surrogate": name})
+        for name in ("logistic", "squared", "savage", "mae_mse", "bonus", "encouraging", "encouraging_unit", "focal")
+    ],
+    ("upu", {"prior": 0.4, "surrogate": "encouraging", "log_end": 0.5}),
+    ("nnpu_clip", {"prior": 0.4}),
+    ("nnpu_clip", {"prior": 0.4, "beta": 0.05, "surrogate": "savage"}),
     ("nnpu", {"prior": 0.4}),
-    ("nnpu", {"prior": 0.4, "beta": 0.05, "surrogate": "savage"}),
-    ("nnpu", {"prior": 0.4, "variant": "reversal", "gamma": 0.5}),
+    ("nnpu", {"prior": 0.4, "gamma": 0.5}),
     ("nnpusb", {"prior": 0.4}),
     ("pudra", {"prior": 0.4}),
-    ("pudra", {"prior": 0.4, "activation": "softplus"}),
+    ("pudra_softplus", {"prior": 0.4}),
+    ("pudra_batch", {}),
     ("pudra_naive", {}),
     ("variational", {}),
     ("variational", {"over": "unlabeled"}),
@@ -63,19 +69,19 @@ def softplus(z):
 
 
 SURROGATES: dict[str, Callable] = {
-    "sigmoid": lambda margin: sigmoid(-margin),
-    "logistic": lambda margin: softplus(-margin),
-    "squared": lambda margin: (margin - 1) ** 2 / 4,
-    "savage": lambda margin: sigmoid(-margin) ** 2,
-    "mae_mse": lambda margin: sigmoid(-margin) + sigmoid(-margin) ** 2,
-    "bonus": lambda margin: -margin,
-    "encouraging": lambda margin: encouraging(margin, steepness=4),
-    "encouraging_unit": lambda margin: encouraging(margin, steepness=1),
-    "focal": lambda margin: sigmoid(-margin) ** 2 * softplus(-margin),
+    "sigmoid": lambda margin, **_: sigmoid(-margin),
+    "logistic": lambda margin, **_: softplus(-margin),
+    "squared": lambda margin, **_: (margin - 1) ** 2 / 4,
+    "savage": lambda margin, **_: sigmoid(-margin) ** 2,
+    "mae_mse": lambda margin, **_: sigmoid(-margin) + sigmoid(-margin) ** 2,
+    "bonus": lambda margin, **_: -margin,
+    "encouraging": lambda margin, log_end=0.75, **_: encouraging(margin, 1 / (1 - log_end), log_end),
+    "encouraging_unit": lambda margin, log_end=0.75, **_: encouraging(margin, 1, log_end),
+    "focal": lambda margin, focus=2.0, **_: sigmoid(-margin) ** focus * softplus(-margin),
 }
 
 
-def encouraging(margin, steepness, end=0.75):
+def encouraging(margin, steepness, end):
     p = sigmoid(margin)
     bonus = np.where(p <= end, np.log1p(-np.minimum(p, end)), np.log(1 - end) - steepness * (p - end))
     return softplus(-margin) + bonus
@@ -85,43 +91,54 @@ def mean(values):
     return values.mean() if values.size else 0.0
 
 
-# Every formula takes the logits of the positives and of the unlabelled rows, and returns the reported value
+# Every formula takes the logits of the positives and of the unlabeled rows, and returns the reported value
 # and the objective whose gradient is taken; the two differ for a clipped nnPU only.
 
 
-def pn(positive, unlabeled, surrogate="logistic"):
-    loss = SURROGATES[surrogate]
+def pn(positive, unlabeled, surrogate="logistic", **option):
+    """The labels are those of the batch: its "unlabeled" rows are the negatives."""
+    loss = functools.partial(SURROGATES[surrogate], **option)
     value = mean(np.concatenate([loss(positive), loss(-unlabeled)]))
     return value, value
 
 
-def risks(positive, unlabeled, prior, surrogate):
-    loss = SURROGATES[surrogate]
+def risks(positive, unlabeled, prior, surrogate, **option):
+    loss = functools.partial(SURROGATES[surrogate], **option)
     return prior * mean(loss(positive)), mean(loss(-unlabeled)) - prior * mean(loss(-positive))
 
 
-def upu(positive, unlabeled, prior, surrogate="sigmoid"):
-    value = sum(risks(positive, unlabeled, prior, surrogate))
+def upu(positive, unlabeled, prior, surrogate="sigmoid", **option):
+    value = sum(risks(positive, unlabeled, prior, surrogate, **option))
     return value, value
 
 
-def nnpu(positive, unlabeled, prior, surrogate="sigmoid", variant="clip", beta=0.0, gamma=1.0):
+def nnpu_clip(positive, unlabeled, prior, surrogate="sigmoid", beta=0.0):
     positive_risk, negative_risk = risks(positive, unlabeled, prior, surrogate)
     value = positive_risk + max(negative_risk, -beta)
-    if variant == "clip":
-        return value, value
-    clipped = negative_risk < -beta
-    return value, -gamma * negative_risk if clipped else positive_risk + negative_risk
+    return value, value
+
+
+def nnpu(positive, unlabeled, prior, surrogate="sigmoid", beta=0.0, gamma=1.0):
+    positive_risk, negative_risk = risks(positive, unlabeled, prior, surrogate)
+    value = positive_risk + max(negative_risk, -beta)
+    return value, -gamma * negative_risk if negative_risk < -beta else positive_risk + negative_risk
 
 
 def nnpusb(positive, unlabeled, prior):
     return nnpu(positive, unlabeled, prior, surrogate="logistic")
 
 
-def pudra(positive, unlabeled, prior, activation="sigmoid"):
-    ratio = {"sigmoid": sigmoid, "softplus": softplus}[activation]
+def pudra(positive, unlabeled, prior, ratio=sigmoid):
     value = prior * mean(-np.log(ratio(positive))) + mean(ratio(unlabeled))
     return value, value
+
+
+def pudra_softplus(positive, unlabeled, prior):
+    return pudra(positive, unlabeled, prior, softplus)
+
+
+def pudra_batch(positive, unlabeled):
+    return pudra(positive, unlabeled, positive.size / max(positive.size + unlabeled.size, 1))
 
 
 def pudra_naive(positive, unlabeled):
@@ -136,7 +153,10 @@ def variational(positive, unlabeled, over="all"):
     return value, value
 
 
-FORMULAS = {f.__name__: f for f in (pn, upu, nnpu, nnpusb, pudra, pudra_naive, variational)}
+FORMULAS = {
+    f.__name__: f for f in (upu, nnpu, nnpu_clip, nnpusb, pudra, pudra_softplus, pudra_batch, pudra_naive, variational)
+}
+FORMULAS |= {"pn": pn, "pn_naive": pn}
 
 
 def value_and_gradient(name, logits, labeled, **options):

@@ -5,8 +5,9 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from jaxpu import config, train
-from jaxpu.config import Cell, Experiment
+from jaxpu import config, data, train
+from jaxpu.config import Cell, DataConfig, Experiment
+from jaxpu.data import Prepared
 from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.train.job import inputs
 
@@ -54,6 +55,11 @@ def tiny(**changes) -> Experiment:
     return config.parse(raw)
 
 
+def prepared(settings: DataConfig, seed: int) -> Prepared:
+    """The rows of one seed of a data configuration."""
+    return data.prepare(settings, data.load(settings), seed)
+
+
 def first_cell(experiment: Experiment) -> Cell:
     return config.expand(experiment)[0]
 
@@ -66,9 +72,9 @@ def run_inputs(
     Small sets are padded to one length, so that label frequencies share a program, as they do in a sweep. ``together``
     is the objective of all methods that one program is to serve.
     """
-    key, data, static, hyper = inputs(cell, seed, together)
-    longer = {"train": _padded(data.train, TRAIN), "val_pu": _padded(data.val_pu, VAL_PU)}
-    return key, data._replace(**longer), static, hyper
+    key, arrays, static, hyper = inputs(cell, seed, together)
+    longer = {"train": _padded(arrays.train, TRAIN), "val_pu": _padded(arrays.val_pu, VAL_PU)}
+    return key, arrays._replace(**longer), static, hyper
 
 
 def _padded(rows: jax.Array, length: int) -> jax.Array:

@@ -130,7 +130,7 @@ def test_the_table_is_the_summary(finished):
     assert [method for method, _ in rows] == [method for method, _ in expected]
     for (method, rule), (_, cells) in zip(expected, rows, strict=True):
         median, mean, below, auc, _ = cells.split(" | ")
-        f1, collapsed = numbers[method, rule, "f1"], numbers[method, rule, "f1_below_0.1"]
+        f1, collapsed = numbers[method, rule, "f1"], numbers[method, rule, "f1_below"]
         shown = [float(number) for number in re.findall(r"\d\.\d+", f"{median} {mean} {auc}")]
         wanted = [f1["median"], f1["mean"], f1["ci_low"], f1["ci_high"], numbers[method, rule, "auc"]["mean"]]
         assert shown == pytest.approx(wanted, abs=5.1e-4)
@@ -239,7 +239,7 @@ def test_bad_files_end_with_two_a_message_and_no_folder(tmp_path, capsys):
         code, _, err = called(capsys, "run", tmp_path / name, "--out", tmp_path / "out")
         assert (code, err.startswith(f"jaxpu: {tmp_path}/{said}")) == (2, True), err
     done = jaxpu_command("run", "missing.yaml", cwd=tmp_path)
-    said = "jaxpu: no configuration at missing.yaml; the ones that come with jaxpu are in configs/\n"
+    said = "jaxpu: no configuration at missing.yaml, and none of that name; jaxpu list names those that there are\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
     assert sorted(tmp_path.iterdir()) == before
 

@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
+from problems import LINEAR, first_cell, jitted_train, prepared, run_inputs, tiny
 
 from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
-from jaxpu.methods import METHODS, PENALTIES, WITH_SURROGATE, formula
-from jaxpu.objective import RISKS
+from jaxpu.methods import METHODS, PENALTIES, RISKS, Course, objective, options_of
+from jaxpu.methods import describe as describe_method
 from jaxpu.selection import RULES, RuleChoice
-from jaxpu.sweep import groups_of, prepare, runs_of
+from jaxpu.train import job
 
 SETTINGS = LINEAR | {"data__c": 0.5}
 ONLY_WITH_MIXUP = {"train_penalty", "train_target"}
@@ -24,13 +24,20 @@ def cell_of(method: str) -> config.Cell:
     return first_cell(tiny(methods=[method], **SETTINGS))
 
 
+def inputs_of(method: str, seed: int = 0):
+    """The inputs of a run, for the program that serves all presets of its structure."""
+    structure = objective.structure_of(METHODS[method])
+    alike = [other for other in METHODS.values() if objective.structure_of(other) == structure]
+    return run_inputs(cell_of(method), seed, objective.objective_of(alike))
+
+
 @functools.cache
 def trained(method: str, seed: int = 0) -> train.Run:
-    return jitted_train(*run_inputs(cell_of(method), seed))
+    return jitted_train(*inputs_of(method, seed))
 
 
 def start_of(method: str) -> models.Params:
-    key, data, static, hyper = run_inputs(cell_of(method))
+    key, data, static, hyper = inputs_of(method)
     return train.init(key, data, static, hyper).params
 
 
@@ -40,10 +47,14 @@ def largest_change(before: models.Params, after: models.Params) -> float:
 
 def test_methods_share_one_program_for_each_way_to_draw_batches():
     experiment = tiny(methods=list(METHODS), seeds=1, **SETTINGS)
-    groups = groups_of(runs_of(experiment))
+    groups = job.jobs(experiment, job.runs(experiment))
     ways = {(method.mixup, method.batching) for method in METHODS.values()}
-    assert {(group.config.mixup, group.config.batching) for group in groups} == ways
+    assert {(group.static.objective.mixup, group.static.batching) for group in groups} == ways
     assert len(groups) == len(ways)
+    for group in groups:
+        mine = {run.cell.method for run in group.runs}
+        assert group.static.objective.branches == objective.branches_of(mine), "the risks that it uses, and no more"
+        assert set(group.static.objective.penalties) == {method.penalty for method in mine if method.mixup}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -74,14 +85,14 @@ class TestMethod:
             assert np.abs(history["train_penalty"]).max() > 0, "the penalty acts"
 
     def test_the_rows_and_the_start_of_a_seed_belong_to_the_seed(self, method):
-        _, data, _, hyper = run_inputs(cell_of(method))
-        _, of_vpu, _, hyper_of_vpu = run_inputs(cell_of("vpu"))
+        _, data, _, hyper = inputs_of(method)
+        _, of_vpu, _, hyper_of_vpu = inputs_of("vpu")
         jax.tree.map(np.testing.assert_array_equal, data, of_vpu)
         assert float(hyper.prior) == float(hyper_of_vpu.prior)
         jax.tree.map(np.testing.assert_array_equal, start_of(method), start_of("vpu"))
 
     def test_the_same_key_gives_the_same_run_and_another_key_another(self, method):
-        key, data, static, hyper = run_inputs(cell_of(method))
+        key, data, static, hyper = inputs_of(method)
         first, again = trained(method), jitted_train(key, data, static, hyper)
         jax.tree.map(np.testing.assert_array_equal, first.history, again.history)
         jax.tree.map(np.testing.assert_array_equal, first.state.params, again.state.params)
@@ -89,15 +100,17 @@ class TestMethod:
         assert largest_change(first.state.params, other.state.params) > 1e-3
 
     def test_its_formula_tells_its_parts(self, method):
-        m, text = METHODS[method], formula(METHODS[method])
+        m, text = METHODS[method], describe_method(METHODS[method])
+        surrogate = m.options.get("surrogate", options_of(m.risk).choices.get("surrogate"))
         assert ("p_mix" in text) == m.mixup
-        assert (f"{m.surrogate} loss" in text) == (m.base in WITH_SURROGATE)
-        assert ("clipped" in text) == (m.base == "nnpu_reversal")
+        assert RISKS[m.risk].formula in text
+        assert surrogate is None or f"{surrogate} loss" in text
+        assert ("clipped" in text) == (m.risk in ("nnpu", "nnpusb"))
         for penalty in PENALTIES[1:]:
             assert (f"{penalty}(μ, p_mix)" in text) == (m.penalty == penalty)
         if m.mixup:
-            assert f"a = {m.anchor:g}" in text
-            assert (f"to {m.anchor_end or 0:g}" in text) == (m.anchor_end is not None)
+            course = isinstance(m.anchor, Course)
+            assert (f"a = {m.anchor.start:g} to {m.anchor.end:g}" if course else f"a = {m.anchor:g}") in text
             assert (f"μ >= {m.floor:g}" in text) == (m.floor > 0)
             assert (f"p(partner) >= {m.partner_floor:g}" in text) == (m.partner_floor > 0)
             assert ("+ λ · " if m.weight_by_lambda else f"+ {m.weight:g} · ") in text
@@ -143,7 +156,7 @@ class TestDataset:
         first, again = load(name), load(name)
         np.testing.assert_array_equal(first.x, again.x)
         np.testing.assert_array_equal(first.y, again.y)
-        ready = prepare(config.parse({"data": {"name": name}}).data, 0)
+        ready = prepared(config.parse({"data": {"name": name}}).data, 0)
         train_rows = set(ready.rows.train.tolist())
         assert not train_rows & set(ready.rows.val.tolist())
         assert not (train_rows | set(ready.rows.val.tolist())) & set(ready.rows.test.tolist())
@@ -152,7 +165,7 @@ class TestDataset:
         assert ready.rows.n_val_labeled > 0
         unlabeled = first.y[ready.rows.train[ready.rows.n_labeled :]]
         assert ready.prior == pytest.approx(unlabeled.mean(), abs=1e-6)
-        other = prepare(config.parse({"data": {"name": name}}).data, 1)
+        other = prepared(config.parse({"data": {"name": name}}).data, 1)
         assert [np.shape(rows) for rows in other.rows] == [np.shape(rows) for rows in ready.rows]
         assert not np.array_equal(other.rows.test, ready.rows.test) or first.test_rows is not None
 
@@ -177,6 +190,8 @@ BASES = {
         "pudra",
         "pudra_softplus",
         "pudra_naive",
+        "nnpu_clip",
+        "nnpusb",
         "vpu",
         "vpudra",
         "soft_logmse",
@@ -198,20 +213,21 @@ def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching
     }
     penalised = [METHODS["vpudra"], METHODS["soft_logmse"], METHODS["vpudra_softlabel"]]
     assert {method.penalty for method in penalised} == set(PENALTIES[1:])
-    _, _, static, _ = run_inputs(first_cell(tiny(methods=BASES[batching][-1:], **small)))
+    together = objective.Objective(objective.branches_of([METHODS[m] for m in BASES[batching]]), PENALTIES[1:])
+    _, _, static, _ = run_inputs(first_cell(tiny(methods=BASES[batching][-1:], **small)), 0, together)
     program = jax.jit(functools.partial(train.train, config=static))
     risks = set()
     for method in BASES[batching]:
-        key, data, _, hyper = run_inputs(first_cell(tiny(methods=[method], **small)))
+        key, data, _, hyper = run_inputs(first_cell(tiny(methods=[method], **small)), 0, together)
         before = train.init(key, data, static, hyper).params
         run = program(key, data, hyper=hyper)
         for name, values in run.history.items():
             assert np.isfinite(values).all(), (method, name)
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((run.state.params, run.state.opt_state)))
         assert largest_change(before, run.state.params) > 1e-3
-        risks.add(RISKS[int(hyper.risk)])
+        risks.add(together.branches[int(hyper.risk[0])].risk)
         rows = int(data.n_train)
         if batching == "mixed" and batch_size == 1:  # every batch is one row: P trains, U is skipped
             assert float(run.history["train_skipped"][0]) == pytest.approx(1 - int(data.n_labeled) / rows)
     if batching == "mixed":
-        assert risks == set(RISKS) - {"variational_unlabeled"}
+        assert risks == set(RISKS)

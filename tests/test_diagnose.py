@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, objective, results, train
+from jaxpu import analysis, cli, collapse, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
+from jaxpu.methods import objective
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(200) % 2
@@ -97,6 +98,62 @@ def test_what_cannot_be_judged_is_refused_with_what_to_do(tmp_path, capsys):
     assert (code, out, err) == (2, "", f"jaxpu: no file at {tmp_path / 'none.csv'}\n")
 
 
+@pytest.mark.parametrize("spelled", ["nan", "NaN", "-nan", "NA", "null", "", " ", "inf", "-Infinity", "+INF", "1e999"])
+def test_a_score_that_is_not_finite_is_a_verdict_however_it_is_spelled(spelled, tmp_path, capsys):
+    path = tmp_path / "scores.csv"
+    path.write_text(f"score,label\n0.7,1\n{spelled},0\n0.1,0\n")
+    code, out, _ = called(capsys, "diagnose", path)
+    assert (code, out.split()[0]) == (1, "diverged")
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet", "null"])
+def test_a_score_that_is_not_finite_is_a_verdict_in_every_file(kind, tmp_path, capsys):
+    scores, labels = [0.7, float("nan"), 0.1], [1, 0, 0]
+    path = tmp_path / ("a.npz" if kind == "npz" else "a.parquet")
+    if kind == "npz":
+        np.savez(path, score=scores, label=labels)
+    else:
+        gap = [None if value != value else value for value in scores] if kind == "null" else scores
+        pl.DataFrame({"score": gap, "label": labels}).write_parquet(path)
+    assert called(capsys, "diagnose", path)[1].split()[0] == "diverged"
+
+
+def test_the_file_that_was_named_is_judged(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    csv(tmp_path / "s1.csv", score=GOOD, label=LABELS)
+    csv(tmp_path / "s[1].csv", score=SHIFTED, label=LABELS)
+    for path in (tmp_path / "s[1].csv", "~/s[1].csv"):
+        assert called(capsys, "diagnose", path)[1].split()[0] == "threshold_shift"
+
+
+def test_epochs_are_in_the_order_of_their_numbers_and_keep_their_names(tmp_path):
+    epochs = {"10": 0.1, "0": 0.2, "2": 0.3}
+    rows = [f"{name},{value},{label}" for name, value in epochs.items() for label in (0, 1)]
+    path = tmp_path / "run.csv"
+    path.write_text("\n".join(["step,score,label", *rows]))
+    found = read_scores(path, epoch="step")
+    assert (found.epochs, found.scores[:, 0].tolist()) == (["0", "2", "10"], [0.2, 0.3, 0.1])
+    path.write_text("\n".join(["step,score,label", *rows]).replace("10,", "warm-up,"))
+    assert read_scores(path, epoch="step").epochs == ["warm-up", "0", "2"], "names that are no numbers: as in the file"
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e160, 1e308])
+def test_finite_scores_of_any_size_are_judged_as_small_ones(scale):
+    small, large = (collapse.diagnose(size * (GOOD - 0.5), LABELS, threshold=0.0) for size in (1.0, scale))
+    assert (large.verdict, large.evidence["auc"]) == (small.verdict, small.evidence["auc"])
+    assert np.isfinite(collapse.score_metrics([-1.7e308, 1.7e308], [0, 1], threshold=0.0)["score_sd"])
+
+
+def test_a_threshold_is_a_number_and_a_column_stands_once(tmp_path, capsys):
+    good = csv(tmp_path / "good.csv", score=GOOD, label=LABELS)
+    for value in ("nan", "inf"):
+        code, _, err = called(capsys, "diagnose", good, "--threshold", value)
+        assert (code, "expected a finite number" in err) == (2, True)
+    (tmp_path / "twice.csv").write_text("score,label,score\n1,1,0\n0,0,1\n")
+    code, _, err = called(capsys, "diagnose", tmp_path / "twice.csv")
+    assert (code, "has the column 'score' twice" in err) == (2, True)
+
+
 SETTINGS = {"model": {"name": "linear"}, "training__lr": 0.05, "training__epochs": 12, "selection__stop": False}
 
 
@@ -130,8 +187,8 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
 
     risk = objective.base_risk
 
-    def pushed_down(hyper, logits, *rest):  # a term that pushes every p to 0, harder than the risk pulls up
-        value, clipped = risk(hyper, logits, *rest)
+    def pushed_down(alone, hyper, logits, *rest, **context):  # pushes every p to 0, harder than the risk pulls up
+        value, clipped = risk(alone, hyper, logits, *rest, **context)
         return value + 20.0 * jnp.square(logits + 8.0).mean(), clipped
 
     monkeypatch.setattr(objective, "base_risk", pushed_down)
@@ -145,10 +202,9 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
 
 def test_a_results_folder_is_analysed(tmp_path, capsys):
     experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
-    runs = recorded(experiment, 2)
-    results.write_frame(tmp_path / "runs.parquet", runs)
-    results.write_text(tmp_path / "config.yaml", dump(experiment))
-    results.write_provenance(tmp_path, {})
+    runs.write_frame(tmp_path / "runs.parquet", recorded(experiment, 2))
+    runs.write_sealed(tmp_path / "config.yaml", dump(experiment).encode())
+    runs.write_provenance(tmp_path, {})
     code, out, _ = called(capsys, "analyze", tmp_path)
     assert code == 0
     assert "vpudra_fixed: neither training nor selection fails in 2 runs." in " ".join(out.split())

@@ -1,4 +1,4 @@
-"""The losses against float64 NumPy (scripts/golden.py), and what every one of them must withstand."""
+"""The risks against float64 NumPy (scripts/golden.py), and what every registered one must withstand."""
 
 import functools
 import importlib.util
@@ -15,8 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxpu import losses, methods
-from jaxpu.losses import LOSSES, SURROGATES, surrogates
+from jaxpu import losses
+from jaxpu.losses import SURROGATES, surrogates
+from jaxpu.methods import RISKS, options_of, resolve
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "golden.py"
 SPEC = importlib.util.spec_from_file_location("golden", SCRIPT)
@@ -29,10 +30,16 @@ RECORDS = json.loads(golden.PATH.read_text())
 ROWS = 8
 
 
+def called(name, logits, labeled, **given):
+    """A registered risk as training calls it; for those that see true labels, the flag is one."""
+    given |= {"y": labeled} if "y" in options_of(name).context else {}
+    return resolve(name)(logits, labeled, **given)
+
+
 def every_configuration(logits, labeled, mask):
-    """Value and gradient of every configured loss; one program for all, since each costs a compilation."""
+    """Value and gradient of every configured risk; one program for all, since each costs a compilation."""
     return [
-        jax.value_and_grad(functools.partial(LOSSES[name], **options))(logits, labeled, mask=mask)
+        jax.value_and_grad(functools.partial(called, name, **options))(logits, labeled, mask=mask)
         for name, options in golden.CONFIGURATIONS
     ]
 
@@ -62,8 +69,10 @@ def test_golden_file_is_current():
     assert golden.same(RECORDS, list(golden.records()))
 
 
-def test_golden_file_covers_every_loss_and_surrogate():
-    assert {name for name, _ in golden.CONFIGURATIONS} == set(LOSSES)
+def test_golden_file_covers_every_risk_surrogate_and_number():
+    assert {name for name, _ in golden.CONFIGURATIONS} == set(RISKS)
+    tried = {option for _, options in golden.CONFIGURATIONS for option in options}
+    assert tried >= {number for name in RISKS for number in options_of(name).numbers}
     used = {options.get("surrogate", "sigmoid") for name, options in golden.CONFIGURATIONS if name == "upu"}
     assert used == set(SURROGATES)
 
@@ -118,12 +127,12 @@ def test_extreme_logits_keep_the_precision_of_their_type(dtype, batch):
         np.testing.assert_allclose(gradient, exact_gradient, 0, tolerance + 1e-9, err_msg=f"{name} {options}")
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", RISKS)
 def test_plain_calls_without_a_mask_equal_compiled_ones(name):
     batch = padded("typical", jnp.float32)
     index = [name for name, _ in golden.CONFIGURATIONS].index(name)
     value, _ = compiled(*batch)[index]
-    np.testing.assert_allclose(LOSSES[name](*batch[:2], prior=0.4), value, rtol=1e-6)
+    np.testing.assert_allclose(called(name, *batch[:2], prior=0.4), value, rtol=1e-6)
 
 
 rows = functools.partial(st.lists, min_size=ROWS, max_size=ROWS)
@@ -151,7 +160,7 @@ def test_a_batch_of_padding_only_is_worth_zero():
     assert_close(compiled(logits, labeled, jnp.zeros(ROWS, bool)), zero, rtol=0)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", RISKS)
 def test_shapes_that_would_broadcast_are_rejected(name, monkeypatch):
     # Without the annotations checked, as users run it.
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
@@ -166,20 +175,23 @@ def test_shapes_that_would_broadcast_are_rejected(name, monkeypatch):
         ((z, s), jnp.ones(1)),
     ]:
         with pytest.raises(ValueError, match="expected"):
-            LOSSES[name](*arguments, prior=0.4, mask=mask)
+            called(name, *arguments, prior=0.4, mask=mask)
 
 
-@pytest.mark.parametrize("name", ["upu", "nnpu", "nnpusb", "pudra"])
+WITH_PRIOR = [name for name, options in golden.CONFIGURATIONS if options == {"prior": 0.4}]
+
+
+@pytest.mark.parametrize("name", WITH_PRIOR)
 @pytest.mark.parametrize("prior", [0, 1, 40, -0.1, float("nan")])
 def test_an_impossible_prior_is_rejected(name, prior):
     with pytest.raises(ValueError, match="pass the share of positives"):
-        LOSSES[name](jnp.zeros(2), jnp.array([1, 0]), prior=prior)
+        called(name, jnp.zeros(2), jnp.array([1, 0]), prior=prior)
 
 
-@pytest.mark.parametrize("name", ["upu", "nnpu", "nnpusb", "pudra"])
+@pytest.mark.parametrize("name", WITH_PRIOR)
 def test_the_prior_may_be_traced(name):
     logits, labeled = map(jnp.asarray, golden.BATCHES["typical"])
-    traced = jax.jit(lambda prior: LOSSES[name](logits, labeled, prior=prior))
+    traced = jax.jit(lambda prior: called(name, logits, labeled, prior=prior))
     for prior in (0.2, 0.7):
         expected, _ = golden.value_and_gradient(name, *golden.BATCHES["typical"], prior=prior)
         np.testing.assert_allclose(traced(prior), expected, rtol=1e-6)
@@ -199,8 +211,7 @@ def test_the_number_type_of_labels_and_mask_does_not_matter():
     ("call", "choices"),
     [
         (functools.partial(losses.upu, prior=0.4, surrogate="zero_one"), "logistic"),
-        (functools.partial(losses.nnpu, prior=0.4, variant="reverse"), "reversal"),
-        (functools.partial(losses.pudra, prior=0.4, activation="relu"), "softplus"),
+        (functools.partial(losses.pn_naive, surrogate="hinge"), "logistic"),
         (functools.partial(losses.variational, over="u"), "unlabeled"),
     ],
 )
@@ -213,36 +224,57 @@ def test_clipped_nnpu_keeps_value_objective_and_flag_apart():
     logits, labeled = jnp.array([4.0, 4.0, -4.0]), jnp.array([1, 1, 0])
     wrong, right = 1 / (1 + np.exp(4)), 1 / (1 + np.exp(-4))
     negative_risk = wrong - 0.5 * right
-    for variant, objective in (("clip", 0.5 * wrong), ("reversal", -0.3 * negative_risk)):
-        options = {"prior": 0.5, "variant": variant, "gamma": 0.3}
-        terms = losses.nnpu_terms(logits, labeled, **options)
-        assert terms.clipped
-        np.testing.assert_allclose(terms.value, 0.5 * wrong, rtol=1e-5)
-        np.testing.assert_allclose(terms.objective, objective, rtol=1e-5)
-        np.testing.assert_allclose(terms.positive_risk, 0.5 * wrong, rtol=1e-5)
-        np.testing.assert_allclose(terms.negative_risk, negative_risk, rtol=1e-5)
-        assert losses.nnpu(logits, labeled, **options) == terms.value
-        slope = right * wrong
-        expected = {"clip": [-slope / 4, -slope / 4, 0], "reversal": [0.3 * slope / 4] * 2 + [-0.3 * slope]}
-        gradient = jax.grad(losses.nnpu)(logits, labeled, **options)
-        np.testing.assert_allclose(gradient, expected[variant], rtol=1e-4)
+    terms = losses.nnpu_terms(logits, labeled, prior=0.5, gamma=0.3)
+    assert terms.clipped
+    np.testing.assert_allclose(terms.value, 0.5 * wrong, rtol=1e-5)
+    np.testing.assert_allclose(terms.reversed, -0.3 * negative_risk, rtol=1e-5)
+    np.testing.assert_allclose(terms.positive_risk, 0.5 * wrong, rtol=1e-5)
+    np.testing.assert_allclose(terms.negative_risk, negative_risk, rtol=1e-5)
+    slope = right * wrong
+    ways = (
+        (losses.nnpu_clip, {}, [-slope / 4, -slope / 4, 0]),
+        (losses.nnpu, {"gamma": 0.3}, [0.3 * slope / 4] * 2 + [-0.3 * slope]),
+    )
+    for risk, options, expected in ways:
+        value, aux = risk(logits, labeled, prior=0.5, aux=True, **options)
+        assert value == risk(logits, labeled, prior=0.5, **options) == terms.value
+        assert float(aux["clipped"]) == 1
+        gradient = jax.grad(risk)(logits, labeled, prior=0.5, **options)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("variant", ["clip", "reversal"])
-def test_nnpu_is_not_clipped_exactly_at_its_bound(variant):
-    logits, labeled = jnp.zeros(2), jnp.array([1, 0])
-    options = {"prior": 0.5, "beta": -0.25, "variant": variant}
+@pytest.mark.parametrize("risk", [losses.nnpu_clip, losses.nnpu])
+def test_nnpu_is_not_clipped_exactly_at_its_bound(risk):
+    logits, labeled = jnp.array([1.0, 0.0]), jnp.array([1, 0])
+    options = {"prior": 0.25, "surrogate": "squared"}
     terms = losses.nnpu_terms(logits, labeled, **options)
-    assert terms.negative_risk == 0.25
+    assert terms.negative_risk == 0
     assert not terms.clipped
-    gradient = jax.grad(losses.nnpu)(logits, labeled, **options)
-    np.testing.assert_array_equal(gradient, jax.grad(losses.upu)(logits, labeled, prior=0.5))
+    gradient = jax.grad(risk)(logits, labeled, **options)
+    np.testing.assert_array_equal(gradient, jax.grad(losses.upu)(logits, labeled, **options))
 
 
-@pytest.mark.parametrize(("name", "weight"), [("pn", 0.5), ("pudra", 0.4), ("pudra_naive", 1.0), ("variational", 1.0)])
+def test_the_oracle_sees_true_labels_alone_and_classes_as_it_sees_two():
+    z, y = jnp.array([1.0, -0.5, 0.3]), jnp.array([1, 0, 1])
+    of_flag = [losses.pn(z, labeled, y=y, surrogate="focal", focus=1.5) for labeled in (jnp.zeros(3), y)]
+    assert of_flag[0] == of_flag[1] == losses.pn_naive(z, y, surrogate="focal", focus=1.5)
+    assert of_flag[0] == losses.focal(z, y, gamma=1.5)
+    two, weights = jnp.stack([jnp.zeros(3), z], axis=1), jnp.array([1.0, 3.0])
+    weighted = [losses.pn(logits, y, y=y, class_weights=weights) for logits in (z, two)]
+    expected = losses.cross_entropy(z, y, weights=weights[y])
+    np.testing.assert_allclose(weighted, [expected, expected], rtol=1e-6)
+    with pytest.raises(ValueError, match=r"labels are float32 of shape \(n,\), expected integers from 0 to 2"):
+        losses.pn(jnp.zeros((3, 3)), y, y=y / 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "weight"),
+    [("pn", 0.5), ("pn_naive", 0.5), ("pudra", 0.4), ("pudra_batch", 0.5), ("pudra_naive", 1.0), ("variational", 1.0)],
+)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_dead_positive_still_gets_its_full_gradient(name, weight, dtype):
-    gradient = jax.grad(LOSSES[name])(jnp.array([-100.0, 0.0], dtype), jnp.array([1, 0]), prior=0.4)
+    labeled = jnp.array([1, 0])
+    gradient = jax.grad(lambda z: called(name, z, labeled, prior=0.4))(jnp.array([-100.0, 0.0], dtype))
     np.testing.assert_allclose(float(gradient[0]), -weight, rtol=float(jnp.finfo(dtype).eps))
 
 
@@ -262,7 +294,7 @@ def test_density_ratio_losses_rest_at_the_prior():
     labeled = jnp.array([1, 0, 0])
     along = jax.grad(lambda z: losses.pudra(jnp.full(3, z), labeled, prior=0.3))
     np.testing.assert_allclose(along(jnp.log(0.3 / 0.7)), 0, atol=1e-7)
-    along = jax.grad(lambda z: losses.pudra(jnp.full(3, z), labeled, prior=0.3, activation="softplus"))
+    along = jax.grad(lambda z: losses.pudra_softplus(jnp.full(3, z), labeled, prior=0.3))
     np.testing.assert_allclose(along(jnp.log(jnp.expm1(0.3))), 0, atol=1e-7)
     along = jax.grad(lambda z: losses.pudra_naive(jnp.full(3, z), labeled))
     np.testing.assert_allclose(along(0.0), 0, atol=1e-7)
@@ -283,8 +315,8 @@ def test_an_empty_mean_under_the_logarithm_is_no_nan_even_on_the_way():
 
 def test_batch_prior_counts_unmasked_rows():
     labeled = jnp.array([1, 1, 0, 0, 1])
-    assert losses.batch_prior(labeled, jnp.array([1, 0, 1, 1, 0])) == pytest.approx(1 / 3)
-    assert losses.batch_prior(labeled, jnp.zeros(5)) == 0
+    assert losses.batch_prior(labeled, mask=jnp.array([1, 0, 1, 1, 0])) == pytest.approx(1 / 3)
+    assert losses.batch_prior(labeled, mask=jnp.zeros(5)) == 0
 
 
 def test_empirical_pudra_weighs_rows_equally():
@@ -292,7 +324,7 @@ def test_empirical_pudra_weighs_rows_equally():
     z, s = np.array(logits), np.array(labeled)
     p = 1 / (1 + np.exp(-z))
     expected = -np.log(p[s == 1]).sum() / ROWS + p[s == 0].mean()
-    value = losses.pudra(jnp.asarray(z), jnp.asarray(s), prior=losses.batch_prior(jnp.asarray(s)))
+    value = losses.pudra_batch(jnp.asarray(z), jnp.asarray(s))
     np.testing.assert_allclose(value, expected, rtol=1e-6)
 
 
@@ -309,8 +341,13 @@ def test_surrogates_equal_their_formulas(name):
         np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-9)
 
 
-def test_surrogates_are_in_the_order_that_an_index_relies_on():
-    assert list(SURROGATES) == list(methods.SURROGATES)
+def test_a_chosen_surrogate_has_its_option_and_a_function_is_taken_as_it_is():
+    margin = jnp.asarray(MARGINS, jnp.float32)
+    for name in SURROGATES:
+        given = {"log_end": 0.3, "focus": 0.5}
+        value = surrogates.chosen(name, **given)(margin)
+        np.testing.assert_allclose(value, golden.SURROGATES[name](MARGINS, **given), rtol=2e-5, atol=1e-6)
+    assert surrogates.chosen(surrogates.zero_one) is surrogates.zero_one
 
 
 def test_surrogates_add_up_as_their_theory_needs():

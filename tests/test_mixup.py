@@ -263,13 +263,6 @@ def test_targets_and_penalties_reject_other_shapes(unchecked):
             penalty(*arguments)
 
 
-def test_anchor_schedule_is_linear():
-    np.testing.assert_allclose(mixup.anchor_schedule(5, 1.0, 0.5), [1, 0.875, 0.75, 0.625, 0.5], rtol=1e-6)
-    assert mixup.anchor_schedule(1, 1.0, 0.5).tolist() == [1.0]
-    traced = jax.jit(lambda end: mixup.anchor_schedule(3, 1.0, end))
-    np.testing.assert_allclose(traced(0.0), [1, 0.5, 0])
-
-
 def penalty_of_logits(name):
     return lambda z, log_mu: PENALTIES[name](log_mu, jax.nn.log_sigmoid(z)).sum()
 
@@ -327,9 +320,3 @@ def test_importing_mixup_costs_jax_only():
     program = f"import sys; from jaxpu import mixup; print([m for m in {heavy} if m in sys.modules])"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
-
-
-def test_a_constant_anchor_is_constant_to_the_bit():
-    for anchor in (0.0, 0.1, 0.3, 0.7, 1.0):
-        schedule = np.asarray(mixup.anchor_schedule(40, jnp.float32(anchor), jnp.float32(anchor)))
-        np.testing.assert_array_equal(schedule, np.full(40, anchor, np.float32))

@@ -1,6 +1,5 @@
 """Training with many classes: the same core, against NumPy; data with long tails, and rows from elsewhere."""
 
-import dataclasses
 from fractions import Fraction
 
 import jax
@@ -8,14 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
-from problems import jitted_train
+from problems import jitted_train, prepared
 
-from jaxpu import cli, collapse, config, models, objective, sweep, train
+from jaxpu import api, cli, collapse, config, models, train
 from jaxpu.collapse import Verdict
 from jaxpu.config import ConfigError, ModelConfig, TrainingConfig, expand, parse
 from jaxpu.data import load, plan, sampling
-from jaxpu.methods import Method, formula
+from jaxpu.methods import Course, Method, describe, objective
 from jaxpu.metrics import multiclass
+from jaxpu.train import job
 
 RAW = {
     "kind": "multiclass",
@@ -32,8 +32,7 @@ MOVING = {
     "preset": "pn",
     "name": "moving",
     "surrogate": "encouraging",
-    "log_end": 0.2,
-    "log_end_last": 0.8,
+    "log_end": {"start": 0.2, "end": 0.8},
     "class_weights": "inverse_frequency",
 }
 
@@ -76,8 +75,8 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
     for epoch in range(training.epochs):
         key = jax.random.fold_in(jax.random.fold_in(run_key, train.SHUFFLE), epoch)
         places, masks = plan.mixed_plan(key, len(rows), training.batch_size)
-        first, last = method.log_end, method.log_end if method.log_end_last is None else method.log_end_last
-        log_end = first + (last - first) * epoch / (training.epochs - 1)
+        moving = method.options.get("log_end", Course(0.75, 0.75))
+        log_end = moving.start + (moving.end - moving.start) * epoch / (training.epochs - 1)
         for place, mask in zip(np.asarray(places), np.asarray(masks), strict=True):
             batch = rows[place[mask]]
             z = x[batch] @ w + b
@@ -87,7 +86,7 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
             # the margin's gradient: 1 on the own class, -p_j / (1 - p_y) on the others
             others = p * (1 - own) / (1 - p_y)[:, None]
             weights = weight_of[y[batch]]
-            pull = weights * pull_of(method.surrogate, p_y, log_end) / weights.sum()
+            pull = weights * pull_of(method.options.get("surrogate", ""), p_y, log_end) / weights.sum()
             gradient = -pull[:, None] * (own - others)
             step += 1
             for i, (value, grad) in enumerate(((w, x[batch].T @ gradient), (b, gradient.sum(axis=0)))):
@@ -102,7 +101,7 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
 @pytest.mark.parametrize("method", ["pn", MOVING], ids=["cross-entropy", "moving log end, class weights"])
 def test_a_run_is_that_of_numpy(method):
     chosen = cell(methods=[method])
-    key, data, static, hyper = sweep.inputs(chosen, 0)
+    key, data, static, hyper = job.inputs(chosen, 0)
     start = train.init(key, data, static, hyper).params
     w, b = trained_by_hand(key, data, start, chosen.method, chosen.training)
     run = jitted_train(key, data, static, hyper)
@@ -117,7 +116,7 @@ def test_a_run_is_that_of_numpy(method):
 
 
 def test_what_is_recorded_are_the_metrics_of_the_logits():
-    key, data, static, hyper = sweep.inputs(cell(), 1)
+    key, data, static, hyper = job.inputs(cell(), 1)
     run = jitted_train(key, data, static, hyper)
     model = models.build(static.model, (64,), static.outputs)
     variables = run.state.variables
@@ -136,15 +135,13 @@ def test_two_classes_trained_as_many_are_the_binary_run():
     z = jnp.array([2.0, -1.0, 0.3])
     y = jnp.array([1, 0, 0])
     two = jnp.stack([-z / 2, z / 2], axis=1)
-    for method in (
-        Method("pn", surrogate="logistic"),
-        Method("pn", surrogate="encouraging"),
-        Method("pn", surrogate="focal"),
-    ):
-        hyper = objective.hyper_of(method, TrainingConfig(), 0.4)
+    for surrogate in ("logistic", "encouraging", "focal"):
+        method = Method("pn", options={"surrogate": surrogate})
+        alone, hyper = objective.objective_of([method]), objective.hyper_of(method, TrainingConfig(), 0.4)
+        now = objective.at(hyper, 0, 1)
         one, mask = jnp.ones(3), jnp.array([1.0, 1.0, 0.0])
-        binary, _ = objective.base_risk(hyper, z, one, y, mask)
-        many, _ = objective.base_risk(hyper, two, one, y, mask)
+        binary, _ = objective.base_risk(alone, now, z, one, mask, y=y)
+        many, _ = objective.base_risk(alone, now, two, one, mask, y=y)
         assert float(binary) == pytest.approx(float(many), rel=1e-6)
 
 
@@ -153,7 +150,7 @@ def test_two_classes_trained_as_many_are_the_binary_run():
 
 @pytest.mark.parametrize("weighting", ["none", "inverse_frequency", "effective_number"])
 def test_class_weights_come_from_the_training_rows(weighting):
-    method = Method("pn", surrogate="logistic", class_weights=weighting, effective_beta=0.9)
+    method = Method("pn", class_weights=weighting, effective_beta=0.9)
     counts = np.array([100, 10, 1])
     weights = np.asarray(objective.hyper_of(method, TrainingConfig(), float("nan"), counts.tolist()).class_weights)
     effective = (1 - 0.9**counts) / 0.1
@@ -163,7 +160,7 @@ def test_class_weights_come_from_the_training_rows(weighting):
         "effective_number": (1 / effective) / (1 / effective).mean(),
     }
     np.testing.assert_allclose(weights, wanted[weighting], rtol=1e-5)
-    assert ("weighted" in formula(method)) == (weighting != "none")
+    assert ("weighted" in describe(method)) == (weighting != "none")
 
 
 def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels():
@@ -171,8 +168,8 @@ def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels()
     for preset in ("pn", "pn_naive"):
         raw = {"data": {"name": "gaussians"}, "methods": [{"preset": preset, "class_weights": "inverse_frequency"}]}
         [one] = expand(parse(raw))
-        prepared = sweep.prepare(one.data, 0)
-        found[preset] = np.asarray(sweep.traced_part(one, prepared).class_weights)
+        rows = prepared(one.data, 0)
+        found[preset] = np.asarray(job.traced_part(one, rows).class_weights)
         rows, labels = prepared.rows.train, load("gaussians").y
         positive = labels[rows].sum() if preset == "pn" else int(prepared.rows.n_labeled)
         counts = np.array([len(rows) - positive, positive])
@@ -181,7 +178,7 @@ def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels()
 
 
 def test_a_method_that_is_no_mean_has_no_class_weights():
-    with pytest.raises(ConfigError, match="class_weights is 'inverse_frequency', expected 'none' for 'nnpu_reversal'"):
+    with pytest.raises(ConfigError, match="class_weights is 'inverse_frequency', expected 'none' for 'nnpu'"):
         cell(data={"name": "gaussians"}, methods=[{"preset": "nnpu", "class_weights": "inverse_frequency"}])
 
 
@@ -189,12 +186,11 @@ def test_a_method_that_is_no_mean_has_no_class_weights():
     ("schedule", "ends"), [("linear", [0.2, 0.35, 0.5, 0.65, 0.8]), ("step", [0.2, 0.2, 0.8, 0.8, 0.8])]
 )
 def test_the_log_end_moves_over_the_epochs(schedule, ends):
-    method = Method("pn", surrogate="encouraging", log_end=0.2, log_end_last=0.8, log_end_schedule=schedule)
+    method = Method("pn", options={"surrogate": "encouraging", "log_end": Course(0.2, 0.8, schedule)})
     hyper = objective.hyper_of(method, TrainingConfig(), 0.4)
-    np.testing.assert_allclose(objective.log_ends(hyper, 5), ends, rtol=1e-6)
-    assert f"up to 0.2, {schedule} to 0.8" in formula(method)
-    constant = objective.hyper_of(dataclasses.replace(method, log_end_last=None), TrainingConfig(), 0.4)
-    np.testing.assert_array_equal(objective.log_ends(constant, 5), np.full(5, np.float32(0.2)))
+    found = [objective.at(hyper, epoch, 5).options["log_end"] for epoch in range(5)]
+    np.testing.assert_allclose(found, ends, rtol=1e-6)
+    assert "encouraging loss up to 0.2 to 0.8" in describe(method)
 
 
 # Data
@@ -233,27 +229,27 @@ def test_a_long_tail_has_its_profile_and_only_rows_that_were_there():
 
 
 def test_imbalance_thins_the_training_rows_alone():
-    plain, thinned = (sweep.prepare(cell(data__imbalance=ratio).data, 0) for ratio in (1, 20))
+    plain, thinned = (prepared(cell(data__imbalance=ratio).data, 0) for ratio in (1, 20))
     assert plain.class_counts == tuple(np.bincount(load("digits").classes[plain.rows.train]))
     least = min(plain.class_counts)
     assert thinned.class_counts == tuple(int(least * 20 ** (-j / 9) + 1e-9) for j in range(10))
     assert set(thinned.rows.train) < set(plain.rows.train)
     for name in ("val", "test"):
         np.testing.assert_array_equal(getattr(plain.rows, name), getattr(thinned.rows, name))
-    binary = sweep.prepare(parse({"data": {"name": "digits", "imbalance": 10}}).data, 0)
+    binary = prepared(parse({"data": {"name": "digits", "imbalance": 10}}).data, 0)
     assert binary.prior == pytest.approx(1 / 11, abs=0.01)
 
 
 def test_rows_from_elsewhere_are_looked_at_and_never_trained_on():
     chosen = cell(data__outside="gaussians", data__name="digits")
     with pytest.raises(ConfigError, match=r"data.outside: rows of gaussians have shape .*expected \(64,\)"):
-        sweep.prepare(chosen.data, 0)
+        prepared(chosen.data, 0)
     elsewhere = cell(data__outside="digits")
-    key, data, static, hyper = sweep.inputs(elsewhere, 0)
+    key, data, static, hyper = job.inputs(elsewhere, 0)
     shown = np.concatenate([data.train, data.val, data.test])
     assert len(data.outside) == 1000
     assert not set(shown) & set(np.asarray(data.outside).tolist())
-    run, plain = jitted_train(key, data, static, hyper), jitted_train(*sweep.inputs(cell(), 0))
+    run, plain = jitted_train(key, data, static, hyper), jitted_train(*job.inputs(cell(), 0))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), run.state.params, plain.state.params)
     model = models.build(static.model, (64,), 10)
     variables = run.state.variables
@@ -321,12 +317,12 @@ def test_rows_of_a_residual_network_do_not_mix():
 def test_convolutions_want_images_and_say_so():
     chosen = cell(model__name="cnn")
     with pytest.raises(ConfigError, match=r"'cnn' wants images.*digits have shape \(64,\).*as_images"):
-        sweep.groups_of(sweep.runs_of(experiment(model__name="cnn")))
+        api.sweep(experiment(model__name="cnn"))
     model = models.build(chosen.model, (64,), 10)
     with pytest.raises(ValueError, match=r"convolutions want rows of shape \(h, w\)"):
         model.init(jax.random.key(0), (64,))
     images = cell(model__name="cnn", data__options={"as_images": 1})
-    assert sweep.inputs(images, 0)[1].x.shape[1:] == (8, 8)
+    assert job.inputs(images, 0)[1].x.shape[1:] == (8, 8)
     np.testing.assert_array_equal(load("digits", as_images=1).x.reshape(-1, 64), load("digits").x)
 
 
@@ -343,7 +339,7 @@ def test_convolutions_want_images_and_say_so():
             r"'pu_auc' wants positive and unlabelled rows; of many classes \['last'",
         ),
         ({"data__imbalance": 0.5}, "data.imbalance"),
-        ({"data__c": 0.5}, "data.c is of labelled positives: of many classes it has no effect"),
+        ({"data__c": 0.5}, "data.c is of labelled positives; of many classes it has no effect"),
     ],
 )
 def test_what_many_classes_do_not_have_is_refused(changes, said):
@@ -353,7 +349,7 @@ def test_what_many_classes_do_not_have_is_refused(changes, said):
 
 def test_a_dataset_of_two_classes_is_no_task_of_many():
     with pytest.raises(ConfigError, match=r"data.task: breast_cancer has two classes"):
-        sweep.prepare(cell(data__name="breast_cancer").data, 0)
+        prepared(cell(data__name="breast_cancer").data, 0)
 
 
 def test_a_sweep_ends_in_tables_of_accuracies(tmp_path, capsys):
@@ -433,7 +429,7 @@ def test_a_verdict_says_which_columns_it_lacks():
 
 def test_the_confidence_of_two_classes_is_looked_at_too():
     raw = {"data": {"name": "digits", "outside": "digits"}, "training": {"epochs": 1}, "model": {"name": "linear"}}
-    key, data, static, hyper = sweep.inputs(expand(parse(raw | {"methods": ["pn"]}))[0], 0)
+    key, data, static, hyper = job.inputs(expand(parse(raw | {"methods": ["pn"]}))[0], 0)
     run = jitted_train(key, data, static, hyper)
     z = models.build(static.model, (64,)).logits(run.state.variables, data.x[data.outside])
     p = np.asarray(jax.nn.sigmoid(z))

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxpu import objective
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import METHODS
+from jaxpu.methods import METHODS, PENALTIES, Course, objective
 
+FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:])
 RNG = np.random.default_rng(7)
 N, PRIOR, LAM = 12, 0.35, 0.3
 Z, Z_MIXED = RNG.normal(size=N), RNG.normal(size=N)
@@ -71,7 +71,8 @@ def expected(name: str) -> tuple[float, float]:
     m = METHODS[name]
     if not m.mixup:
         return base, 0.0
-    second = m.anchor + (1 - m.anchor) * np.maximum(p[PARTNER], m.partner_floor)
+    a = m.anchor.start if isinstance(m.anchor, Course) else m.anchor
+    second = a + (1 - a) * np.maximum(p[PARTNER], m.partner_floor)
     mu = np.maximum(LAM * p + (1 - LAM) * second, m.floor)
     value = (np.log(mu) - np.log(q)) ** 2 if m.penalty == "log_mse" else -mu * np.log(q) + q
     counted = unlabeled if name == "vpu_published" else rows
@@ -81,9 +82,10 @@ def expected(name: str) -> tuple[float, float]:
 @jax.jit
 def both(h, z, z_mixed):
     """(base, weighted penalty) of any method: one program for all of them."""
-    arrays = [jnp.asarray(a, z.dtype) for a in (LABELED, TRUE, MASK)]
-    base, _ = objective.base_risk(h, z, *arrays)
-    weighted, _ = objective.penalty(h, z, jnp.asarray(PARTNER), z_mixed, LAM, h.anchor, arrays[0], arrays[2])
+    labeled, mask = (jnp.asarray(a, z.dtype) for a in (LABELED, MASK))
+    now = objective.at(h, 0, 40)
+    base, _ = objective.base_risk(FAMILY, now, z, labeled, mask, y=jnp.asarray(TRUE, jnp.int32))
+    weighted, _ = objective.penalty(FAMILY, now, z, jnp.asarray(PARTNER), z_mixed, LAM, labeled, mask)
     return base, weighted
 
 
@@ -95,7 +97,7 @@ def gradients(h, z, z_mixed):
 
 
 def numbers(name: str, dtype: type) -> objective.Hyper:
-    h = objective.hyper_of(METHODS[name], TrainingConfig(), PRIOR)
+    h = objective.hyper_of(METHODS[name], TrainingConfig(), PRIOR, objective=FAMILY)
     return jax.tree.map(lambda v: jnp.asarray(v, dtype if v.dtype.kind == "f" else jnp.int32), h)
 
 
@@ -131,9 +133,10 @@ def test_nnpu_reports_one_value_and_steps_in_two_ways():
     z, labeled = jnp.array([4.0, -4.0]), jnp.array([1.0, 0.0])
     results = {}
     for name in ("upu", "nnpu", "nnpu_clip"):
-        h = objective.hyper_of(METHODS[name], TrainingConfig(), 0.5)
+        alone = objective.objective_of([METHODS[name]])
+        h = objective.at(objective.hyper_of(METHODS[name], TrainingConfig(), 0.5), 0, 1)
         (value, clipped), grad = jax.value_and_grad(
-            lambda z, h=h: objective.base_risk(h, z, labeled, labeled, jnp.ones(2)), has_aux=True
+            lambda z, h=h, alone=alone: objective.base_risk(alone, h, z, labeled, jnp.ones(2)), has_aux=True
         )(z)
         results[name] = float(value), float(clipped), [round(float(g), 4) for g in grad]
     s = sigmoid(4.0)
@@ -151,11 +154,34 @@ def test_one_program_serves_all_methods():
     @jax.jit
     def loss(h, z):
         traces.append(1)
-        return objective.base_risk(h, z, jnp.asarray(LABELED), jnp.asarray(TRUE), jnp.asarray(MASK))[0]
+        now = objective.at(h, 3, 40)
+        y = jnp.asarray(TRUE, jnp.int32)
+        return objective.base_risk(FAMILY, now, z, jnp.asarray(LABELED), jnp.asarray(MASK), y=y)[0]
 
     for name in METHODS:
         loss(
-            objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2),
+            objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2, objective=FAMILY),
             jnp.asarray(Z, jnp.float32),
         )
     assert len(traces) == 1
+
+
+@pytest.mark.parametrize("name", ["nnpu", "vpu", "soft_logmse"])
+def test_a_program_of_one_method_computes_what_a_program_of_all_does(name):
+    """Without a switch the risk is differentiated as it is; with one, inside its branch."""
+    alone = objective.objective_of([METHODS[name]])
+    assert len(alone.branches) == 1
+    z, z_mixed, labeled, mask = (jnp.asarray(a, jnp.float32) for a in (Z, Z_MIXED, LABELED, MASK))
+    h = objective.at(objective.hyper_of(METHODS[name], TrainingConfig(), PRIOR), 0, 40)
+
+    def loss(z, z_mixed):
+        base, _ = objective.base_risk(alone, h, z, labeled, mask)
+        if not alone.mixup:
+            return base
+        return base + objective.penalty(alone, h, z, jnp.asarray(PARTNER), z_mixed, LAM, labeled, mask)[0]
+
+    by_z, by_mixed = jax.jit(jax.grad(loss, argnums=(0, 1)))(z, z_mixed)
+    among = gradients(numbers(name, jnp.float32), z, z_mixed)
+    np.testing.assert_allclose(by_z, among[0], rtol=1e-5, atol=1e-7)
+    if alone.mixup:
+        np.testing.assert_allclose(by_mixed, among[2], rtol=1e-5, atol=1e-7)

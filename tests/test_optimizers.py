@@ -11,7 +11,7 @@ import pytest
 from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 from pydantic import ValidationError
 
-from jaxpu import sweep, train
+from jaxpu import api, train
 from jaxpu.config import TrainingConfig
 from jaxpu.config.schema import OPTIMIZERS
 from jaxpu.data import plan
@@ -165,7 +165,7 @@ def test_adamw_with_a_cosine_is_a_plain_optax_loop(adamw_run):
 
 
 def test_numbers_are_traced_and_choices_are_not(adamw_run):
-    cell, (key, data, static, hyper), _ = adamw_run
+    _, (key, data, *_), _ = adamw_run
     before = jitted_train._cache_size()
     other = {"training__optimizer": "adamw", "training__schedule": "cosine", "training__weight_decay": 0.3}
     other |= {"training__lr": 0.2, "methods": ["pudra"], "data__c": 0.1}
@@ -223,5 +223,5 @@ def test_what_is_no_optimizer_is_refused_with_what_to_do():
 def test_the_example_runs(tmp_path):
     from examples import own_optimizer
 
-    outcome = sweep.run(own_optimizer.EXPERIMENT, tmp_path)
+    outcome = api.sweep(own_optimizer.EXPERIMENT, folder=tmp_path)
     assert (outcome.runs.filter(outcome.runs["epoch"] == 4)["test_oracle_auc"] > 0.8).all()

@@ -1,4 +1,4 @@
-"""Networks of the user: BatchNorm's statistics against NumPy, placements, segments, the last bias, and what is refused."""
+"""Networks of the user: BatchNorm's statistics against NumPy, placements, segments, the last bias, refusals."""
 
 import dataclasses
 import functools
@@ -12,7 +12,7 @@ from flax import nnx
 from problems import first_cell, jitted_train, run_inputs, tiny
 from pydantic import ValidationError
 
-from jaxpu import metrics, mixup, models, sweep, train
+from jaxpu import api, metrics, mixup, models, train
 from jaxpu.config import ConfigError, ModelConfig
 from jaxpu.data import plan
 
@@ -58,7 +58,12 @@ def runs():
         inputs = [run_inputs(cell, seed) for seed in range(3)]
         static = inputs[0][2]
         alone = jax.jit(functools.partial(train.train, config=static))
-        yield inputs, [alone(key, data, hyper=hyper) for key, data, _, hyper in inputs]
+        return inputs, [alone(key, data, hyper=hyper) for key, data, _, hyper in inputs]
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(train.loop, "evaluate", few_columns)
 
 
 def statistics_by_hand(key, data, static, alpha):
@@ -99,19 +104,18 @@ def test_statistics_are_those_of_both_passes_without_padding_and_without_skipped
 
 
 @pytest.mark.parametrize("placed", ["map", "vmap"])
-def test_side_by_side_is_one_after_the_other(runs, placed):
+def test_side_by_side_is_one_after_the_other(runs, few, placed):
     inputs, alone = runs
-    keys, data, hyper = (
-        jax.tree.map(lambda *a: jnp.stack(a), *parts) for parts in zip(*[(k, d, h) for k, d, _, h in inputs])
-    )
+    seeds = [(key, data, hyper) for key, data, _, hyper in inputs]
+    stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *seeds)
     one = lambda arguments: train.train(*arguments[:2], inputs[0][2], arguments[2])  # noqa: E731
     run = (lambda a: jax.lax.map(one, a)) if placed == "map" else jax.vmap(one)
-    together = jax.jit(run)((keys, data, hyper))
+    together = jax.jit(run)(stacked)
     for seed, single in enumerate(alone):
         jax.tree.map(lambda a, b, s=seed: np.testing.assert_allclose(a[s], b, rtol=2e-4, atol=2e-5), together, single)
 
 
-def test_in_segments_it_is_the_same_run(runs):
+def test_in_segments_it_is_the_same_run(runs, few):
     key, data, static, hyper = runs[0][0]
     advance = jax.jit(functools.partial(train.advance, config=static, epochs=1))
     state = train.init(key, data, static, hyper)
@@ -329,6 +333,6 @@ def test_equal_settings_are_one_model_and_others_another():
 def test_the_example_runs(tmp_path):
     from examples import own_module
 
-    outcome = sweep.run(own_module.EXPERIMENT, tmp_path)
+    outcome = api.sweep(own_module.EXPERIMENT, folder=tmp_path)
     assert outcome.runs["seed"].n_unique() == 2
     assert (outcome.runs.filter(outcome.runs["epoch"] == 4)["test_oracle_auc"] > 0.8).all()

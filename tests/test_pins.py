@@ -17,13 +17,14 @@ import numpy as np
 import pytest
 import yaml
 
-from jaxpu import config, ensemble, objective, train
-from jaxpu.collapse import geometry, meanfield
-from jaxpu.config import TrainingConfig, named_method
-from jaxpu.config.ensemble import EnsembleExperiment, expand_ensemble
+from jaxpu import config, ensemble, train
+from jaxpu.theory import geometry, meanfield
+from jaxpu.config import TrainingConfig
+from jaxpu.config.ensemble import EnsembleExperiment
 from jaxpu.ensemble import als, trainers
-from jaxpu.study import ensembles
-from jaxpu.sweep import inputs
+from jaxpu.methods import PENALTIES, named_method, objective
+
+from jaxpu.train.job import inputs
 
 GOLDEN = Path(__file__).parent / "golden"
 PINS: dict[str, Any] = yaml.safe_load((GOLDEN / "pins.yaml").read_text())
@@ -51,27 +52,37 @@ def widened(tree):
 # -------------------------------------------------------------------------------- the library's interfaces
 
 
-def method_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """A method in the terms of pins.yaml in those of this code."""
-    changed = dict(entry)
-    for option, end in (("anchor", "anchor_end"), ("log_end", "log_end_last")):
-        if isinstance(changed.get(option), dict):
-            course = changed.pop(option)
-            changed |= {option: course["start"], end: course["end"]}
-            changed |= {f"{option}_schedule": course["schedule"]} if "schedule" in course else {}
-    return changed
-
-
 def numbers_of(hyper: objective.Hyper) -> objective.Hyper:
     """The traced numbers in double precision; the threshold of the softplus ratio is no setting, so it is exact."""
     offset = np.log(np.expm1(0.5)) if hyper.decision_offset else 0.0
     return widened(hyper)._replace(decision_offset=np.float64(offset))
 
 
+def settings(raw: dict[str, Any]) -> dict[str, Any]:
+    """An experiment in the terms of pins.yaml in those of this code."""
+    raw = copy.deepcopy(raw)
+
+    def rule(written: str) -> Any:
+        name, at, share = written.partition("@")
+        return {"rule": name, "validation": float(share)} if at else name
+
+    raw["kind"] = raw["data"].pop("task", "pu")
+    selection = raw["selection"]
+    return raw | {"selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}}
+
+
+def columns_of(history: Values) -> Values:
+    """Recorded columns under their names in the pins."""
+    old = {"average_precision": "ap"}
+    renamed = {k.replace(new, was): v for new, was in old.items() for k, v in history.items() if k.endswith(new)}
+    return {k: np.asarray(v) for k, v in (history | renamed).items()}
+
+
 def pu_histories(runs: list[tuple[dict[str, Any], int]]) -> list[Values]:
     """Every recorded column of runs (settings, seed) that share one program, and sums over their parameters."""
-    cells = [config.expand(config.parse(raw | {"methods": [method_entry(raw["methods"][0])]}))[0] for raw, _ in runs]
-    prepared = [inputs(cell, seed) for cell, (_, seed) in zip(cells, runs, strict=True)]
+    cells = [config.expand(config.parse(settings(raw)))[0] for raw, _ in runs]
+    together = objective.objective_of([cell.method for cell in cells])
+    prepared = [inputs(cell, seed, together) for cell, (_, seed) in zip(cells, runs, strict=True)]
     longest = {name: max(len(getattr(data, name)) for _, data, *_ in prepared) for name in ("train", "val_pu")}
     [static] = {static for *_, static, _ in prepared}
 
@@ -87,23 +98,27 @@ def pu_histories(runs: list[tuple[dict[str, Any], int]]) -> list[Values]:
         padded = {name: jnp.pad(getattr(data, name), (0, n - len(getattr(data, name)))) for name, n in longest.items()}
         data = widened(data._replace(**padded))
         history, params, kept = trained(key, data, numbers_of(hyper))
-        found.append({k: np.asarray(v) for k, v in history.items()} | sums("params", params) | sums("kept", kept))
+        found.append(columns_of(history) | sums("params", params) | sums("kept", kept))
     return found
 
 
 def objective_terms(entries: list[dict[str, Any]], batch: Values, counts: tuple[int, ...]) -> list[Values]:
     """Base risk and penalty of one batch, their gradients in its logits, and what else is recorded of them."""
+    methods = [named_method(entry)[1] for entry in entries]
+    family = objective.Objective(objective.branches_of(methods), PENALTIES[1:])
 
     @jax.jit
     def terms(hyper):
         logits, mixed, labeled, labels, mask = (jnp.asarray(batch[k]) for k in BATCH[:5])
 
+        now = objective.at(hyper, 0, 2)  # where courses start
+
         def base(z):
-            return objective.base_risk(hyper, z, labeled, labels, mask)
+            return objective.base_risk(family, now, z, labeled, mask, y=labels.astype(int))
 
         def penalty(z, z_mixed):
             partner, lam = jnp.asarray(batch["partner"]), jnp.asarray(batch["lam"])
-            return objective.penalty(hyper, z, partner, z_mixed, lam, hyper.anchor, labeled, mask)
+            return objective.penalty(family, now, z, partner, z_mixed, lam, labeled, mask)
 
         (risk, clipped), slope = jax.value_and_grad(base, has_aux=True)(logits)
         found = {"base": risk, "clipped": clipped, "base_slope": slope}
@@ -114,9 +129,8 @@ def objective_terms(entries: list[dict[str, Any]], batch: Values, counts: tuple[
         return found | dict(zip(names, (value, target, *slopes), strict=True))
 
     found = []
-    for entry in entries:
-        _, method = named_method(method_entry(entry))
-        columns = terms(numbers_of(objective.hyper_of(method, TrainingConfig(), 0.4, counts)))
+    for method in methods:
+        columns = terms(numbers_of(objective.hyper_of(method, TrainingConfig(), 0.4, counts, family)))
         kept = columns if method.mixup else {k: v for k, v in columns.items() if k in ("base", "clipped", "base_slope")}
         found.append({k: np.asarray(v) for k, v in kept.items()})
     return found
@@ -182,7 +196,7 @@ def ensemble_functions(problem: Values) -> dict[str, Values]:
 
 def meanfield_values(entries: list[dict[str, Any]], priors: list[float], lr: float, alpha: float) -> list[Values]:
     """Slopes on a grid of logits and the course of p of each method at each prior, and of some their fixed points."""
-    methods = [named_method(method_entry(entry))[1] for entry in entries]
+    methods = [named_method(entry)[1] for entry in entries]
     logits = jnp.linspace(-3, 3, 7)
     slopes = jax.jit(jax.vmap(jax.vmap(meanfield.slope, (0, None, None)), (None, 0, 0)))
     found: list[Values] = [{} for _ in entries]
@@ -211,7 +225,7 @@ def geometry_values() -> dict[str, Values]:
         shape = geometry.penalty_shape(name, p[:, None], jnp.array([[0.01, 0.3, 0.9]]))
         found[f"penalty {name}"] = shape_columns(shape)
     for name in PINS["risks"]:
-        risk_shape = functools.partial(geometry.risk_shape, name.removesuffix("_clip"))
+        risk_shape = functools.partial(geometry.risk_shape, name)
         found[f"risk {name}"] = shape_columns(risk_shape(p[:, None], jnp.array([[0.1, 0.4]])))
         if name != "variational":  # whose slope is rounding alone
             rests = geometry.rests(lambda p, shape=risk_shape: np.asarray(shape(jnp.asarray(p), 0.4).slope))

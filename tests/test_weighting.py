@@ -1,4 +1,4 @@
-"""Class weights against scikit-learn and their formulas, row weights, and schedules of the log end."""
+"""Class weights against scikit-learn and their formulas, and row weights."""
 
 import jax
 import jax.numpy as jnp
@@ -61,20 +61,3 @@ def test_row_weights_of_soft_labels_are_expectations():
     np.testing.assert_allclose(weights, [2, 10, 0], rtol=1e-12)
     no_class = run(losses.row_weights, of_class, np.array([0, 3, -1]))
     assert np.isnan(no_class).tolist() == [False, True, True]
-
-
-def test_schedules_of_the_log_end():
-    expected = {
-        ("constant", 4): [0.5, 0.5, 0.5, 0.5],
-        ("linear", 5): [0.5, 0.6, 0.7, 0.8, 0.9],
-        ("step", 5): [0.5, 0.5, 0.9, 0.9, 0.9],
-        ("linear", 1): [0.5],
-    }
-
-    def schedules(start, end):
-        return [losses.log_end_schedule(*which, start, end) for which in expected]
-
-    for actual, values in zip(run(schedules, np.array(0.5), np.array(0.9)), expected.values(), strict=True):
-        np.testing.assert_allclose(actual, values, rtol=1e-12)
-    for constant in run(schedules, np.array(0.3), np.array(0.3)):
-        np.testing.assert_array_equal(constant, 0.3)

@@ -11,10 +11,11 @@ import pytest
 from matplotlib.figure import Figure
 from problems import LINEAR, first_cell, tiny
 
-from jaxpu import losses, sweep, train
+from jaxpu import losses, train
 from jaxpu.plots import gradients
 from jaxpu.report import encouraging
-from jaxpu.results import ResultsError
+from jaxpu.runs import ResultsError
+from jaxpu.train import job
 from jaxpu.study.well_classified import BINS, QUANTILES, course
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +38,7 @@ def test_shares_and_margins_are_those_of_the_closed_forms(courses):
     cells, seen = courses
     for name, cell in cells.items():
         for seed in range(2):
-            key, data, static, hyper = sweep.inputs(cell, seed)
+            key, data, static, hyper = job.inputs(cell, seed)
             params = jax.jit(train.train, static_argnums=2)(key, data, static, hyper).state.params
             x = (np.asarray(data.x, float) - np.asarray(data.mean)) / np.asarray(data.sd)
             z = (x @ np.asarray(params["head"]["kernel"], float)[:, 0] + float(params["head"]["bias"][0]))[data.train]

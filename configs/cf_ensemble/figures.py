@@ -13,7 +13,7 @@ import polars as pl
 from jax import numpy as jnp
 from matplotlib.figure import Figure as Canvas
 
-from jaxpu import ensemble
+from jaxpu import ensemble, theory
 from jaxpu.plots import Figure
 from jaxpu.plots.frames import NothingToShow, require
 from jaxpu.plots.style import BLUE, COLOURS, GREEN, INK, MARKERS, QUIET, RED, WIDTH, headline, look
@@ -104,7 +104,7 @@ def phase_plane() -> Canvas:
         plane.legend(fontsize=8, loc="lower left")
         m = np.geomspace(2, 100, 60)
         for level, colour in ((0.5, INK), (0.25, BLUE), (0.1, GREEN)):
-            rates = [float(ensemble.critical_rate(k, level)) for k in m]
+            rates = [float(theory.critical_rate(k, level)) for k in m]
             critical.plot(m, rates, color=colour, label=f"mean rating μ = {level:g}")
         critical.set(xscale="log", xlabel="classifiers m", ylabel="critical share of positives", ylim=(0, 0.52))
         critical.legend(fontsize=8, loc="lower right")
@@ -140,12 +140,12 @@ def _follow(ratings: jax.Array, labels: jax.Array, known: jax.Array) -> Path:
     rate = (known & (labels > 0)).sum() / known.sum()
     level = (ratings * known[None, :]).sum() / (M * known.sum())
     log_odds = jnp.log(rate / (1 - rate))
-    begin, late = (ensemble.linear_flow(ratings, labels, known, at=z) for z in (0.0, log_odds))
-    end = ensemble.fast_end(M, level, rate)
+    begin, late = (theory.linear_flow(ratings, labels, known, at=z) for z in (0.0, log_odds))
+    end = theory.fast_end(M, level, rate)
     first = jnp.append(jnp.full(M, 1 / M), 0.0)
     second = jnp.append(jnp.full(M, end.total / M), end.bias)
     times = jnp.asarray(updates) * LR
-    lines = [ensemble.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
+    lines = [theory.flow_at(f, s, times) for f, s in ((begin, first), (late, second))]
     near_start, near_end = (jnp.stack([line[:, :-1].sum(1), line[:, -1]], axis=1) for line in lines)
     p = jax.nn.sigmoid(w @ ratings + b[:, None])
     mean_p = (p * known[None, :]).sum(1) / known.sum()

@@ -9,11 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
-from jaxpu.sweep import prepare
 from matplotlib.figure import Figure as Canvas
 
-from jaxpu import mixup
-from jaxpu.collapse import geometry, meanfield
+from jaxpu import data, mixup, theory
 from jaxpu.config import expand, parse
 from jaxpu.methods import METHODS, Method
 from jaxpu.plots import Figure
@@ -41,7 +39,7 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     ends = selected.group_by(point, maintain_order=True).agg(pl.col("test_score_mean").mean(), pl.col("f1").median())
     experiment = parse(results.config("h1_anchor"), where="h1_anchor")
     cells = [cell for cell in expand(experiment) if cell.method.anchor in (0.0, 1.0)]
-    priors = [float(prepare(cell.data, experiment.first_seed).prior) for cell in cells]
+    priors = [float(data.prepare(cell.data, data.load(cell.data), experiment.first_seed).prior) for cell in cells]
     fixed = _fixed([cell.method for cell in cells], priors, cells[0].training.alpha)
     rows = pl.DataFrame(
         {
@@ -63,7 +61,7 @@ def penalty_slopes() -> Canvas:
         panels = figure.subplots(1, 2)
         for axis, name in zip(panels, mixup.PENALTIES, strict=True):
             for mu, colour in TARGETS.items():
-                slope = geometry.penalty_shape(name, jnp.asarray(p), jnp.full(p.size, mu)).slope
+                slope = theory.penalty_shape(name, jnp.asarray(p), jnp.full(p.size, mu)).slope
                 axis.plot(p, slope, color=colour, label=f"μ = {mu:g}")
                 axis.plot([mu], [0], "o", color=colour, markersize=4)
             axis.axhline(0, color=QUIET, linewidth=0.8)
@@ -94,7 +92,7 @@ def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Canvas:
         for anchor, style in ((0.0, "-"), (1.0, "--")):
             method = dataclasses.replace(soft, anchor=anchor)
             by_prior.plot(
-                priors, _fixed([method] * 20, list(priors), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
+                priors, _fixed([method] * 20, priors.tolist(), alpha), style, color=BLUE, label=f"anchor {anchor:g}"
             )
         for axis, name in ((by_anchor, "anchor a"), (by_floor, "floor of the target")):
             axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
@@ -122,8 +120,8 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
     with look():
         figure = Canvas(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
-            hypers = _stack([meanfield.setting(method, prior, lr=lr)] * len(starts))
-            paths = meanfield.iterate(jnp.asarray(starts), hypers, _lams(alpha, len(starts)), steps)
+            settings = theory.grid([method] * len(starts), prior, lr=lr)
+            paths = theory.iterate(jnp.asarray(starts), settings, _lams(alpha, len(starts)), steps)
             axis.plot(np.arange(1, steps + 1), np.asarray(paths).T, color=BLUE, linewidth=1.2)
             axis.axhline(prior, color=QUIET, linewidth=0.8, linestyle=":")
             axis.set(title=name, xlabel="step", ylim=(-0.02, 1.02))
@@ -148,11 +146,11 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
     with look():
         figure = Canvas(figsize=(WIDTH, 2.6))
         for axis, (name, method) in zip(figure.subplots(1, 4, sharey=True), members.items(), strict=True):
-            hypers = _stack([meanfield.setting(method, prior, lr=float(rate)) for rate in rates])
-            paths = np.asarray(meanfield.iterate(jnp.full(points, 0.3), hypers, _lams(alpha, points), steps))
+            settings = theory.grid(method, prior, lr=rates.tolist())
+            paths = np.asarray(theory.iterate(jnp.full(points, 0.3), settings, _lams(alpha, points), steps))
             last = paths[:, -50:]
             axis.plot(np.repeat(rates, last.shape[1]), last.ravel(), ".", color=BLUE, markersize=1.5)
-            rest = meanfield.fixed_points(_stack([meanfield.setting(method, prior)] * 20), _lams(alpha, 20))
+            rest = theory.fixed_points(theory.grid([method] * 20, prior), _lams(alpha, 20))
             axis.axvline(float(rest.step_limit[0, 0]), color=RED, linewidth=1, linestyle="--")
             axis.set(title=name, xlabel="step size", xscale="log", ylim=(-0.02, 1.02))
             axis.title.set_fontsize(8.5)
@@ -162,14 +160,9 @@ def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, st
 
 
 def _fixed(methods: list[Method], priors: list[float], alpha: float) -> np.ndarray:
-    hypers = _stack([meanfield.setting(m, float(pi)) for m, pi in zip(methods, priors, strict=True)])
-    return np.asarray(meanfield.fixed_points(hypers, _lams(alpha, len(methods))).p[:, 0])
-
-
-def _stack(hypers: list[meanfield.Hyper]) -> meanfield.Hyper:
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *hypers)
+    return np.asarray(theory.fixed_points(theory.grid(methods, priors), _lams(alpha, len(methods))).p[:, 0])
 
 
 def _lams(alpha: float, count: int) -> jax.Array:
-    nodes = jnp.asarray(meanfield.beta_nodes(alpha))
+    nodes = jnp.asarray(theory.beta_nodes(alpha))
     return jnp.broadcast_to(nodes, (count, nodes.size))

@@ -118,17 +118,17 @@ def _run(command: Run) -> int:
         overrides["seeds"] = command.seeds
     experiment = config.load(command.config, overrides)
     folder = command.out or Path("results") / experiment.name
+    api.set_up(experiment.placement.devices)
+    check(experiment)
+    check_figures(experiment)
     try:
-        api.set_up(experiment.placement.devices)
-        check(experiment)
-        check_figures(experiment)
         with Screen(quiet=command.quiet) as screen:
             outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)
-        _write(folder, experiment, outcome.runs, outcome.provenance)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
+    _publish(folder, experiment, outcome.runs, outcome.provenance)
     if outcome.failures:
         failures = "; ".join(outcome.failures)
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
@@ -150,7 +150,7 @@ def _override(word: str) -> tuple[str, Any]:
         raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
-def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
+def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
     from jaxpu import report
 
     report.console().print(report.publish(folder, experiment, recorded, provenance))
@@ -158,13 +158,13 @@ def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, A
 
 
 def _report(folder: Path) -> int:
-    from jaxpu import config, runs
+    from jaxpu import config, kinds, runs
 
     resolved, provenance, recorded = runs.read_folder(folder)
     experiment = config.parse(resolved, where=str(folder / "config.yaml"))
-    _write(folder, experiment, recorded, provenance)
-    missing = sum(cell.seeds for cell in config.expand(experiment)) - recorded["run_id"].n_unique()
-    if missing > 0:
+    missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])
+    _publish(folder, experiment, recorded, provenance)
+    if missing:
         print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
         return 1
     return 0

@@ -9,6 +9,7 @@ in them is a field of `Thresholds`.
 """
 
 from jaxpu.collapse.epochs import diagnose, diagnose_epoch
+from jaxpu.collapse.flags import always_positive, epoch_flags
 from jaxpu.collapse.rules import Assessment, assess, collapsed_epochs, epoch_verdicts
 from jaxpu.collapse.runs import diagnose_run, onset_epoch
 from jaxpu.collapse.scores import score_metrics, score_trajectory
@@ -19,11 +20,13 @@ __all__ = [
     "Diagnosis",
     "Thresholds",
     "Verdict",
+    "always_positive",
     "assess",
     "collapsed_epochs",
     "diagnose",
     "diagnose_epoch",
     "diagnose_run",
+    "epoch_flags",
     "epoch_verdicts",
     "onset_epoch",
     "score_metrics",

@@ -40,6 +40,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from jaxpu.collapse import label_free
 from jaxpu.collapse.columns import Metrics, Numbers, aligned, require
+from jaxpu.collapse.flags import always_positive, epoch_flags, flags_of_many
 from jaxpu.collapse.verdicts import DEFAULT_THRESHOLDS, Thresholds, Verdict
 
 EPOCH_ORDER: tuple[Verdict, ...] = (
@@ -116,10 +117,10 @@ def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> 
         flags = label_free.flags(numbers, thresholds)
     elif "predicted_most" in metrics:
         numbers = _numbers_of_many(metrics)
-        flags = _flags_of_many(numbers, thresholds)
+        flags = flags_of_many(numbers, thresholds)
     else:
         numbers = _numbers(metrics)
-        flags = _flags(numbers, thresholds)
+        flags = {verdict: np.asarray(holds) for verdict, holds in epoch_flags(numbers, thresholds).items()}
     low = ~flags[Verdict.HEALTHY] & (numbers["f1"] < thresholds.collapsed_f1)
     collapsed = np.any([low, *(flags[verdict] for verdict in _COLLAPSED)], axis=0)
     return Assessment(numbers, flags, np.asarray(collapsed))
@@ -162,55 +163,6 @@ def collapsed_epochs(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRES
     return assess(metrics, thresholds=thresholds).collapsed
 
 
-def _flags(numbers: Numbers, t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
-    f1, auc, spread = numbers["f1"], numbers["auc"], numbers["score_sd"]
-    predicted, prevalence = numbers["predicted_positive"], numbers["prevalence"]
-    finite = np.isfinite(spread)
-    judged = finite & np.isfinite(auc)
-    all_negative = judged & (predicted <= t.one_class * prevalence)
-    all_positive = judged & (1 - predicted <= t.one_class * (1 - prevalence))
-    enough = (f1 >= t.healthy_share * numbers["f1_best"]) & (f1 > numbers["f1_always_positive"])
-    cuts_well = enough & ~all_negative & ~all_positive
-    label_sd = np.sqrt(prevalence * (1 - prevalence))
-    constant = judged & ~cuts_well & (spread <= t.constant_spread * label_sd)
-    good, inverted = judged & (auc >= t.good_auc), judged & (auc <= t.inverted_auc)
-    flags = {
-        Verdict.DIVERGED: ~finite,
-        Verdict.UNDEFINED: finite & ~judged,
-        Verdict.INVERTED: inverted & ~constant,
-        Verdict.THRESHOLD_SHIFT: good & ~cuts_well & ~constant,
-        Verdict.PRIOR_MISMATCH: np.zeros_like(judged),
-        Verdict.ALL_NEGATIVE: all_negative,
-        Verdict.ALL_POSITIVE: all_positive,
-        Verdict.CONSTANT: constant,
-        Verdict.WEAK_RANKING: judged & ~good & ~inverted,
-        Verdict.HEALTHY: good & cuts_well,
-    }
-    return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
-
-
-def _flags_of_many(numbers: Numbers, t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:
-    auc, spread = numbers["auc"], numbers["score_sd"]
-    finite = np.isfinite(spread)
-    judged = finite & np.isfinite(auc)
-    one_class = judged & (1 - numbers["predicted_most"] <= t.one_class * (1 - numbers["largest_class"]))
-    good, inverted = judged & (auc >= t.good_auc), judged & (auc <= t.inverted_auc)
-    never = np.zeros_like(judged)
-    flags = {
-        Verdict.DIVERGED: ~finite,
-        Verdict.UNDEFINED: finite & ~judged,
-        Verdict.INVERTED: inverted,
-        Verdict.THRESHOLD_SHIFT: good & one_class,
-        Verdict.PRIOR_MISMATCH: never,
-        Verdict.ALL_NEGATIVE: never,
-        Verdict.ALL_POSITIVE: never,
-        Verdict.CONSTANT: one_class & ~good & ~inverted,
-        Verdict.WEAK_RANKING: judged & ~good & ~inverted,
-        Verdict.HEALTHY: good & ~one_class,
-    }
-    return {verdict: np.asarray(holds) for verdict, holds in flags.items()}
-
-
 def _numbers_of_many(metrics: Metrics) -> Numbers:
     require(metrics, _NEEDED_OF_MANY, ", ".join(_NEEDED_OF_MANY))
     columns = aligned(metrics, (*_NEEDED_OF_MANY, "score_mean"))
@@ -233,8 +185,7 @@ def _numbers(metrics: Metrics) -> Numbers:
     return {name.removeprefix("oracle_"): column for name, column in columns.items()} | {
         "f1": f1,
         "predicted_positive": np.where(here, columns["predicted_positive"], np.nan),
-        "prevalence": prevalence,
-        "f1_always_positive": np.asarray(2 * prevalence / (1 + prevalence)),
+        **{name: np.asarray(column) for name, column in always_positive(prevalence).items()},
     }
 
 

@@ -4,17 +4,18 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
 from jaxpu.config.claim import STRICT
+from jaxpu.config.experiment import Experiment
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import PositiveInt, Share, as_dict
 from jaxpu.config.validate import put, validate, value_at
 
 BASELINE_TRAINERS = ("mean", "weighted_mean", "stacking", "isotonic_mean")
-SCORES = ("pr_auc", "roc_auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
+SCORES = ("average_precision", "auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
 SCORES += ("score_mean", "score_sd", "score_min", "score_max")
 """Columns with what the scores of a run are worth."""
 WEIGHTS = ("w_mean", "w_sd", "w_min", "w_max", "b", "iterations", "flipped_at")
@@ -33,24 +34,20 @@ class RatingsConfig:
 
     Attributes:
         source: ``synthetic`` (:func:`jaxpu.ensemble.synthetic_ratings`), ``classifiers`` (out-of-fold probabilities of
-            ten kinds of scikit-learn classifiers on ``dataset``) or ``sweep`` (the runs of a results folder that kept
-            their parameters, ``folder``).
+            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` are the classifiers).
         n, classifiers, quality: of the synthetic ratings. rate: share of positives; of ``classifiers`` positives are
             left out until it is reached, None leaves the data as they are.
         labeled: share of the instances whose label is known; the others are the test set.
-        dataset: a registered dataset. folder: a results folder.
-        method: of the runs in ``folder``, the method to combine.
+        dataset: a registered dataset.
     """
 
-    source: Literal["synthetic", "classifiers", "sweep"] = "synthetic"
+    source: Literal["synthetic", "classifiers", "runs"] = "synthetic"
     n: PositiveInt = 500
     classifiers: PositiveInt = 10
     quality: float = 0.7
     rate: Share | None = 0.1
     labeled: Share = 0.5
     dataset: str = "spambase"
-    folder: str = ""
-    method: str = ""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -102,6 +99,7 @@ class EnsembleCell:
     """One method at one grid point."""
 
     method: EnsembleMethod
+    dataset: str
     point: dict[str, Any]
     ratings: RatingsConfig
     factors: FactorsConfig
@@ -114,12 +112,6 @@ class EnsembleCell:
     def method_name(self) -> str:
         """What stands in the column ``method``."""
         return self.method.name
-
-    @property
-    def dataset(self) -> str:
-        """What stands in the column ``dataset``."""
-        source = self.ratings.source
-        return self.ratings.dataset if source == "classifiers" else source
 
     @property
     def settings(self) -> tuple[Any, ...]:
@@ -141,6 +133,8 @@ class EnsembleExperiment(AnyExperiment):
         methods: names of trainers, or mappings of :class:`EnsembleMethod`'s fields.
         grid: of ``ratings``, ``factors`` and ``method``. Baselines have neither factors nor settings: they run once
             for each point of ``ratings``, and have nothing in the other columns.
+        base: an experiment of the kind ``pu`` on one dataset, whose runs are the base classifiers where ratings come
+            from ``runs``; they are trained first, as part of this one.
         continue_to: runs of ``als`` that are not healthy go on with their factors held fixed, by the same gradient
             updates, until they are or so many have been made; 0 = they do not. Not with Newton steps or a focal
             exponent.
@@ -154,6 +148,7 @@ class EnsembleExperiment(AnyExperiment):
     ratings: RatingsConfig = Field(default_factory=RatingsConfig)
     factors: FactorsConfig = Field(default_factory=FactorsConfig)
     methods: tuple[str | dict[str, Any], ...] = Field(default=("als",), min_length=1)
+    base: Experiment | None = None
     continue_to: Count = 0
     precision: Literal["float64", "float32"] = "float64"
 
@@ -175,9 +170,28 @@ class EnsembleExperiment(AnyExperiment):
         raw |= {"seeds": self.seeds, "first_seed": self.first_seed}
         for path, value in point.items():
             put(raw, path, value)
-        raw |= {"point": {}, "continue_to": self.continue_to, "precision": self.precision}
+        raw |= {"point": {}, "dataset": "", "continue_to": self.continue_to, "precision": self.precision}
         cell = validate(EnsembleCell, raw, where=f"grid point {point}")
-        return dataclasses.replace(cell, point={path: value_at(cell, path) for path in point if path not in COUNTS})
+        at = {path: value_at(cell, path) for path in point if path not in COUNTS}
+        return dataclasses.replace(cell, point=at, dataset=self._dataset(cell.ratings))
+
+    def _dataset(self, ratings: RatingsConfig) -> str:
+        if ratings.source == "runs":
+            return self.base.data.name if self.base else ""
+        return ratings.dataset if ratings.source == "classifiers" else ratings.source
+
+    @model_validator(mode="after")
+    def _runs_have_a_base(self) -> "EnsembleExperiment":
+        wanted = self.ratings.source == "runs"
+        if wanted != (self.base is not None):
+            raise ValueError(
+                "ratings.source is runs, and base is missing: give the experiment that trains them"
+                if wanted
+                else "base has no effect unless ratings.source is runs: leave it out"
+            )
+        if self.base and (self.base.kind != "pu" or len({cell.dataset for cell in self.base.cells()}) > 1):
+            raise ValueError("base must be an experiment of the kind pu on one dataset")
+        return self
 
     @field_validator("methods")
     @classmethod

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from jaxpu import functions
-from jaxpu.config.errors import ConfigError
 
 
 def digest(*values: Any) -> str:
@@ -17,8 +16,7 @@ def digest(*values: Any) -> str:
     identities of recorded runs as they were. Whoever changes a default raises the engine's ``FORMAT``. Nor does it
     matter in which order keys were written, or a number as 1, 1.0 or 1e0.
 
-    Raises:
-        ConfigError: for a function without a name of its own, whose results could not be told from another's.
+    Of a function its name enters, not its source; whoever records results adds :func:`jaxpu.functions.identity`.
 
     >>> from jaxpu.config import DataConfig
     >>> digest(DataConfig()) == digest(DataConfig(c=0.1)), digest(DataConfig()) == digest(DataConfig(c=0.2))
@@ -66,8 +64,8 @@ def _default(settings: Any, field: "dataclasses.Field[Any]") -> Any:
 
 
 def _of_function(function: Any) -> str:
-    """Its name, as a file would name it; what else tells it from others is for its user to add."""
+    """Its name, as a file would name it; one without a name of its own is itself while the process lasts."""
     try:
         return functions.identity(function).partition("@")[0]
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
+    except ValueError:
+        return f"{functions.label(function)} {id(function)}"

@@ -1,5 +1,6 @@
 """From YAML to an experiment and back, and where the configurations are that come with jaxpu."""
 
+import difflib
 import importlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import yaml
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.errors import ConfigError, shown, unknown
+from jaxpu.config.errors import ConfigError, unknown
 from jaxpu.config.grid import COUNTS, swept
 from jaxpu.config.schema import as_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
@@ -47,7 +48,7 @@ def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> dict[s
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from None
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
-        raise ConfigError(f"{path}: expected a mapping of keys, got {shown(raw)}")
+        raise ConfigError(f"{path}: expected a mapping of keys, got {type(raw).__name__}")
     raw.setdefault("name", path.stem)
     for dotted, value in (overrides or {}).items():
         _refuse_swept(raw.get("grid"), dotted, value)
@@ -135,13 +136,14 @@ def find_config(name: str | Path, folders: Iterable[Path] | None = None) -> Path
     if path.is_file():
         return path
     known = list_configs(folders)
-    wanted = Path(name).with_suffix("").as_posix() if Path(name).suffix == ".yaml" else Path(name).as_posix()
-    if path.suffix != ".yaml" and wanted in known:
-        return known[wanted]
-    same = [full for full in known if full.rpartition("/")[2] == wanted]
-    if path.suffix != ".yaml" and len(same) == 1:
-        return known[same[0]]
-    if path.suffix != ".yaml" and same:
-        raise ConfigError(f"several configurations are named {wanted}: {', '.join(same)}; say which")
+    wanted = Path(name).as_posix()
+    named = [full for full in known if wanted in (full, full.rpartition("/")[2])]
+    named = [wanted] if wanted in known else named
+    if len(named) == 1:
+        return known[named[0]]
+    if named:
+        raise ConfigError(f"several configurations are named {wanted}: {', '.join(named)}; say which")
     what = f"{path} is a folder, no configuration" if path.is_dir() else f"no configuration at {path}"
-    raise ConfigError(f"{what}; " + (unknown("name", wanted, sorted(known)) if known else "and none by that name"))
+    near = difflib.get_close_matches(wanted, [*known, *(full.rpartition("/")[2] for full in known)], n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    raise ConfigError(f"{what}, and none of that name{hint}; jaxpu list names those that there are")

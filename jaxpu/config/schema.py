@@ -313,8 +313,6 @@ class PlacementConfig:
         return self
 
 
-
-
 def as_dict(value: Any) -> Any:
     """A group of settings as plain data; functions and objects of the user stay what they are.
 

@@ -25,6 +25,9 @@ MOST_BYTES = 4 << 30
 
 SEPARATORS = ",;\t| "
 
+LOOKED_AT = 1 << 16
+"""Bytes that tell the separator."""
+
 
 def expanded(path: str | Path) -> Path:
     """The path with a leading ``~`` as the home folder.
@@ -159,8 +162,9 @@ def _utf8(path: Path, raw: bytes) -> str:
 
 def _separator(raw: bytes) -> str:
     """The separator that cuts the first lines into the most cells, the same number in each."""
-    text = raw[: 1 << 16].decode(errors="ignore")
-    widths = {one: _widths(text, one)[:20] for one in SEPARATORS}
+    text = raw[:LOOKED_AT].decode(errors="ignore")
+    widths = {one: _widths(text, one) for one in SEPARATORS}
+    widths = {one: (found if len(raw) <= LOOKED_AT else found[:-1])[:20] for one, found in widths.items()}
     several = [one for one in SEPARATORS if widths[one] and widths[one][0] > 1]
     even = [one for one in several if len(set(widths[one])) == 1]
     strong = [one for one in even or several if one != " "] or even or several
@@ -172,12 +176,12 @@ def _widths(text: str, separator: str) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(csv.Error):
         found.extend(len(row) for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if row)
-    return found if len(found) < 3 else found[:-1]  # the last may be cut off
+    return found
 
 
 def _why(raw: bytes, separator: str) -> str:
     """The first line with more cells than the header, in words; nothing if there is none."""
-    widths = _widths(raw.decode(errors="ignore") + "\n\n", separator)
+    widths = _widths(raw.decode(errors="ignore"), separator)
     more = [row for row, width in enumerate(widths) if width > widths[0]]
     if not more:
         return ""

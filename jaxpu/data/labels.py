@@ -96,9 +96,10 @@ def coded(
     if len(counts) != 2:
         remedy = "keep two of them" if len(counts) > 2 else "one is not enough to learn from"
         raise ValueError(f"{column} holds {_values(len(counts))}, expected two: {_listed(counts)}; {remedy}")
+    setting = "positive" if meaning == "positive" else "labeled"
     chosen = _given(one, counts, column) if one is not None else _known(counts, blank)
     if chosen is _UNKNOWN:
-        raise ValueError(f"{column} holds {_listed(counts)}: say which of them means {meaning}")
+        raise ValueError(f"{column} holds {_listed(counts)}: say which of them means {meaning} ({setting}: ...)")
     if chosen is None:
         raise ValueError(f"{column}: a blank cannot mean {meaning}; name the other value")
     return np.array([key == chosen for key in keys], np.int8)

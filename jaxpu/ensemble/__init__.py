@@ -26,19 +26,9 @@ from jaxpu.ensemble.als import als_sweep, factorisation_loss, fold_in, reconstru
 from jaxpu.ensemble.baselines import BASELINES
 from jaxpu.ensemble.confidence import CONFIDENCE, confidence
 from jaxpu.ensemble.descent import descend
-from jaxpu.ensemble.flow import (
-    FastEnd,
-    LinearFlow,
-    critical_rate,
-    fast_end,
-    flip_time,
-    flow_at,
-    healing_time,
-    linear_flow,
-    time_scales,
-)
 from jaxpu.ensemble.synthetic import Drawn, synthetic_ratings
-from jaxpu.ensemble.trainers import TRAINERS, Fit, History, continue_aggregator, fit_als, fit_joint, objective
+from jaxpu.ensemble.trainers import TRAINERS, Fit, History, fit_als, fit_joint, objective
+from jaxpu.ensemble.trajectory import continue_aggregator, factor_trajectory, fit_aggregator
 from jaxpu.ensemble.types import Factors
 from jaxpu.ensemble.weights import class_weights, focal_weights
 
@@ -49,30 +39,24 @@ __all__ = [
     "Aggregator",
     "Drawn",
     "Factors",
-    "FastEnd",
     "Fit",
     "History",
-    "LinearFlow",
     "Step",
     "aggregate",
     "als_sweep",
     "class_weights",
     "confidence",
     "continue_aggregator",
-    "critical_rate",
     "descend",
+    "factor_trajectory",
     "factorisation_loss",
-    "fast_end",
+    "fit_aggregator",
     "fit_als",
     "fit_joint",
-    "flip_time",
-    "flow_at",
     "focal_weights",
     "fold_in",
     "gradient",
-    "healing_time",
     "instance_weights",
-    "linear_flow",
     "objective",
     "reconstruct",
     "solve_columns",
@@ -80,6 +64,5 @@ __all__ = [
     "start_factors",
     "supervised_loss",
     "synthetic_ratings",
-    "time_scales",
     "update",
 ]

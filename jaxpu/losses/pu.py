@@ -30,7 +30,7 @@ from jax import Array
 from jaxtyping import Bool
 
 from jaxpu.losses import surrogates
-from jaxpu.losses.batch import check_prior, clean, mean, sets
+from jaxpu.losses.batch import check_prior, check_range, clean, mean, sets
 from jaxpu.losses.surrogates import Surrogate
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
@@ -96,6 +96,8 @@ def nnpu_terms(
         >>> bool(terms.clipped), round(float(terms.value), 4), round(float(terms.reversed), 4)
         (True, 0.009, 0.473)
     """
+    check_range("beta", beta, 0)
+    check_range("gamma", gamma, 0)
     positive_risk, negative_risk = _parts(
         logits, labeled, prior, mask, surrogates.chosen(surrogate, log_end=log_end, focus=focus)
     )

@@ -4,8 +4,9 @@ import dataclasses
 from typing import Any
 
 from jaxpu.errors import unknown
+from jaxpu.functions import identity, label, load
 from jaxpu.methods.method import UPDATE, Memory, Method, as_number
-from jaxpu.methods.risks import RISKS, Function, Options, identity, label, load, options_of, read_options
+from jaxpu.methods.risks import RISKS, Function, Options, options_of, read_options
 
 
 def memory_of(method: Method) -> Memory | None:

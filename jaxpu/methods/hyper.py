@@ -31,8 +31,8 @@ class Hyper(NamedTuple):
     ``risk`` indexes the branches, ``penalty`` the penalties, ``decision`` :data:`jaxpu.methods.DECISIONS`; ``until`` is
     the share of the epochs at which each stage ends, infinity for the last; ``options`` are those of all branches by
     name, a number a stage; ``class_weights`` has one entry a class; ``decision_offset`` is taken off logits before
-    they are judged; ``initial_p`` is NaN where the last bias stays as drawn; ``optimizer`` is
-    ``TrainingConfig.numbers()``. The others are scalars.
+    they are judged; ``optimizer`` is ``TrainingConfig.numbers()``; ``initial_p`` is NaN where the last bias stays as
+    drawn. The others are scalars.
 
     :func:`at` gives the numbers of one epoch: of ``risk`` and each of ``options`` and of ``anchor`` a scalar.
     """
@@ -55,8 +55,8 @@ class Hyper(NamedTuple):
     alpha: ScalarLike
     lr: ScalarLike
     weight_decay: ScalarLike
-    initial_p: ScalarLike
     optimizer: dict[str, ScalarLike]
+    initial_p: ScalarLike
 
 
 def hyper_of(
@@ -107,8 +107,8 @@ def hyper_of(
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,
-        initial_p=_initial_p(training, prior),
         optimizer={name: np.float32(value) for name, value in training.numbers().items()},
+        initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
     return Hyper(*(kinds[type(v)](v) if type(v) in kinds else v for v in values))

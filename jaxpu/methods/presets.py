@@ -167,7 +167,8 @@ def _of_risk(method: Method, risk: Any, options: dict[str, Any]) -> str:
     surrogate = options.get("surrogate", known.choices.get("surrogate"))
     if surrogate is not None:
         text += f", {label(surrogate)} loss"
-        text += _SURROGATE_OPTION.get(str(surrogate), "").format(**{k: _text(v) for k, v in (known.numbers | options).items()})
+        values = {name: _text(value) for name, value in (known.numbers | options).items()}
+        text += _SURROGATE_OPTION.get(str(surrogate), "").format(**values)
     shown = {name: value for name, value in options.items() if name not in ("surrogate", "log_end", "focus")}
     return text + "".join(f", {name} = {_text(v)}" for name, v in shown.items())
 

@@ -16,17 +16,13 @@ Functions are looked up when they are used: to read names needs no jax.
 """
 
 import functools
-import hashlib
-import importlib
 import inspect
-import json
 import numbers
-import os
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from jaxpu.errors import unknown
+from jaxpu.functions import label, load
 
 Function: TypeAlias = str | Callable[..., Any]
 """A function, or where it is: a name of the registry, or ``package.module:function``."""
@@ -127,30 +123,6 @@ def resolve(risk: Function) -> Callable[..., Any]:
     return load(risk)
 
 
-@functools.lru_cache(maxsize=256)
-def load(path: str) -> Any:
-    """What stands at ``package.module:name``; a module may also lie in the current folder.
-
-    Raises:
-        ValueError: nothing to import there, and why.
-
-    >>> load("jaxpu.errors:unknown").__name__
-    'unknown'
-    """
-    module, _, name = path.partition(":")
-    here = os.getcwd()
-    sys.path.append(here)
-    try:
-        return functools.reduce(getattr, name.split("."), importlib.import_module(module))
-    except (ImportError, AttributeError) as error:
-        raise ValueError(
-            f"{path!r} cannot be imported ({error}); expected 'package.module:name' of an installed package "
-            f"or of a file in {here}"
-        ) from None
-    finally:
-        sys.path.remove(here)
-
-
 def options_of(risk: Function) -> Options:
     """What the signature of a risk says of its options.
 
@@ -189,53 +161,3 @@ def read_options(function: Callable[..., Any], positional: int, given: tuple[str
         else:
             choices[name] = default
     return Options(numeric, choices, tuple(context))
-
-
-def label(function: Any) -> str:
-    """The name of a function for people: a registered name, or ``module:function``.
-
-    >>> label("nnpu"), label(label)
-    ('nnpu', 'jaxpu.methods.risks:label')
-    """
-    if isinstance(function, str):
-        return function
-    if isinstance(function, functools.partial):
-        return f"partial of {label(function.func)}"
-    function = inspect.unwrap(function)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '?')}:{name}"
-
-
-def identity(function: Any) -> str:
-    """What tells a function from all others: its name, and of a user's own a digest of its source.
-
-    The digest sees the function itself, not what it calls. Names of the registry, and functions of jaxpu, are told by
-    their name.
-
-    Raises:
-        ValueError: a lambda, a function inside a function or an object, which cannot be told from another one.
-
-    >>> identity("nnpu"), identity(label)
-    ('nnpu', 'jaxpu.methods.risks:label')
-    """
-    if isinstance(function, str):
-        return function if function in RISKS or ":" not in function else identity(load(function))
-    if isinstance(function, functools.partial):
-        given = json.dumps([function.args, function.keywords], sort_keys=True, default=identity)
-        return f"{identity(function.func)}{given}"
-    name = label(function)
-    if "<" in name or not inspect.isroutine(inspect.unwrap(function)):
-        raise ValueError(
-            f"{name} is a lambda, a function inside a function or an object, and results in a folder could not tell it "
-            "from another one: define it at the top level of a module, or run without a folder"
-        )
-    if name.startswith("jaxpu."):
-        return name
-    try:
-        source = inspect.getsource(inspect.unwrap(function))
-    except (OSError, TypeError):
-        raise ValueError(
-            f"the source of {name} cannot be read, and results in a folder could not tell it from another function: "
-            "define it in a file, or run without a folder"
-        ) from None
-    return f"{name}@{hashlib.sha256(source.encode()).hexdigest()[:16]}"

@@ -39,8 +39,8 @@ def of_module(module: nn.Module) -> Model:
 
     It is called as ``module(x)``, and with those of these keywords that its ``__call__`` has: ``train``,
     ``training`` or ``is_training``; ``deterministic`` or ``use_running_average``, both = not train; ``mask``, (n,), 1
-    where a row is one and 0 on padding. ``nn.Dropout`` and ``nn.BatchNorm`` inside that are told nothing are told by us,
-    so ``nn.Dropout(0.5)(x)`` is enough. Random numbers of training come from the stream ``dropout``.
+    where a row is one and 0 on padding. ``nn.Dropout`` and ``nn.BatchNorm`` inside that are told nothing are told by
+    us, so ``nn.Dropout(0.5)(x)`` is enough. Random numbers of training come from the stream ``dropout``.
 
     Padding never reaches BatchNorm's statistics: every ``nn.BatchNorm`` gets the mask of the rows. For this the rows
     must be the first axis of what it normalises.

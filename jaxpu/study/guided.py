@@ -58,10 +58,12 @@ def run_guided(
     return run_parts(experiment, folder, parts, wanted, precision="float32", fresh=fresh, watch=watch)
 
 
-@functools.cache
+_PROGRAMS: dict[str, Program] = {}
+
+
 def _program(experiment: GuidedExperiment) -> Program:
     """Program: ((seeds, train rows, test rows, means, deviations), x, y) -> test logits and shares kept."""
-    return Program(each_seed(functools.partial(_one_seed, experiment)))
+    return _PROGRAMS.setdefault(digest(experiment), Program(each_seed(functools.partial(_one_seed, experiment))))
 
 
 def _part(experiment: GuidedExperiment, train: Program, seeds: Sequence[int], size: int) -> Part:

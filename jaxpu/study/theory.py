@@ -6,9 +6,8 @@ import polars as pl
 from jax import Array
 from jax import numpy as jnp
 
+from jaxpu import theory as flow
 from jaxpu.config.ensemble import EnsembleCell
-from jaxpu.ensemble import flow
-from jaxpu.ensemble.aggregate import Step
 from jaxpu.study.programs import Problem, Program, Trained, each_seed
 
 
@@ -42,7 +41,7 @@ def _one(reconstructed: Problem, total: Array, bias_start: Array, bias_lr: Array
     bias = bias_start * log_odds
     options = {"total": total, "bias": bias, "bias_lr": bias_lr}
     end = flow.fast_end(m, level, seen, **options)
-    slow = flow.linear_flow(ratings, labels, labeled, Step(class_weights=strength), at=jnp.log(seen) - jnp.log1p(-seen))
+    slow = flow.linear_flow(ratings, labels, labeled, class_weights=strength, at=jnp.log(seen) - jnp.log1p(-seen))
     theta = jnp.append(jnp.full(m, end.total / m, ratings.dtype), end.bias)
     weight = jnp.abs(slow.modes.T @ slow.direction) * (slow.rates < slow.rates.max() / 10)
     return {

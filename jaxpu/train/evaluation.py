@@ -22,9 +22,8 @@ Sets = dict[str, tuple[Array, Array, Array]]
 def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyper) -> History:
     """Everything recorded after an epoch, computed on the device in one forward pass over all sets."""
     model = models.build(config.model, data.x.shape[1:], config.outputs)
-    seen = ProbeInput(variables, model, data, hyper, config.objective, config.truth)
     parts = (data.train, data.val, data.test, data.outside)
-    logits = _in_blocks(lambda rows: seen.logits(features(data, rows)), jnp.concatenate(parts))
+    logits = _in_blocks(lambda rows: model.logits(variables, features(data, rows)), jnp.concatenate(parts))
     ends = [sum(map(len, parts[:i])) for i in (1, 2, 3)]
     z_train, z_val, z_test, z_outside = jnp.split(logits - hyper.decision_offset, ends)
     judged: Sets = {}
@@ -37,6 +36,7 @@ def evaluate(variables: models.Variables, data: Data, config: Config, hyper: Hyp
     if len(data.outside) and len(data.test):
         history |= _outside(z_test, z_outside)
     if config.probes:
+        seen = ProbeInput(variables, model, data, hyper, config.objective, config.truth)
         history |= {f"probe_{name}": function(seen) for name, function in config.probes}
     return history
 

@@ -13,7 +13,7 @@ from jaxpu import models
 from jaxpu.config import ModelConfig
 from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.selection import RULES, RuleChoice
-from jaxpu.train.optimizers import Choice
+from jaxpu.train.optimizers import USUAL, Choice
 from jaxpu.types import Rows
 
 History = dict[str, Array]
@@ -95,7 +95,7 @@ class Config:
     probes: tuple[tuple[str, "Callable[[ProbeInput], Array]"], ...] = ()
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
-    optimizer: Choice = dataclasses.field(default_factory=Choice)
+    optimizer: Choice = USUAL
     truth: bool = True
 
     def __post_init__(self) -> None:
@@ -109,10 +109,10 @@ class Config:
 
 
 class ProbeInput(NamedTuple):
-    """What a probe may look at after an epoch: the network, the data and the numbers.
+    """What a probe may look at after an epoch: the network, the data, the numbers of the epoch, and the static part.
 
-    In the training set P comes first; ``data.counts`` is 1 on its rows and 0 on the padding behind them. ``hyper`` are
-    the numbers of the epoch. Labels are None where nobody knows them.
+    In the training set P comes first; ``data.counts`` is 1 on its rows and 0 on the padding behind them. Labels are
+    None where nobody knows them.
     """
 
     variables: models.Variables

@@ -49,25 +49,24 @@ def runs(experiment: Experiment, dataset: Dataset | None = None, *, nameless: bo
     settings: dict[int, tuple[Any, str]] = {}
     for cell, seed in config.runs_of(config.expand(experiment)):
         if id(cell) not in settings:
-            settings[id(cell)] = _settings(cell, dataset, len(settings) if nameless else None)
+            settings[id(cell)] = _settings(cell, dataset, nameless)
         columns = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
         found.append(Run(identity(cell.kind, *settings[id(cell)], seed), columns, seed, cell))
     return found
 
 
-def _settings(cell: Cell, dataset: Dataset | None, place: int | None) -> tuple[Any, str]:
+def _settings(cell: Cell, dataset: Dataset | None, nameless: bool) -> tuple[Any, str]:
     """What makes runs of a cell other runs, and the content of its data."""
     source = dataset or data.load(cell.data)
     sampling, *contents = data.identity(cell.data, source)
     try:
         own = {name: functions.identity(one) for name, one in _functions(cell).items() if one is not None}
-        told = risk_identity(cell.method), own, dataclasses.replace(cell, data=sampling).identity
-        identity(cell.kind, told, "", 0)
+        sources = {**risk_identity(cell.method), **own}
     except ValueError as error:
-        if place is None:
-            raise ConfigError(f"methods: {cell.method_name}: {error}") from None
-        told = ("in memory", place)
-    return told, "".join(contents)
+        if not nameless:
+            raise ConfigError(f"method {cell.method_name!r}: {error}") from None
+        sources = {}
+    return (sources, dataclasses.replace(cell, data=sampling).identity), "".join(contents)
 
 
 def _functions(cell: Cell) -> dict[str, Any]:
@@ -227,7 +226,7 @@ def _kept(static: train.Config, state: train.State) -> Any:
     return state.kept
 
 
-def _memory(static: train.Config, shared: dict[str, Array]) -> int:
+def _memory(static: train.Config, shared: dict[str, Any]) -> int:
     """Bytes of one run: parameters, moments and gradients, what the passes over a batch leave, inputs and scores."""
     shape = shared["x"].shape[1:]
     model = models.build(static.model, shape, static.outputs)

@@ -46,6 +46,10 @@ class Choice(NamedTuple):
     numbers: tuple[str, ...] = ()
 
 
+USUAL = Choice()
+"""Adam with a constant learning rate."""
+
+
 def choice(training: TrainingConfig) -> Choice:
     """The static part of the settings.
 
@@ -106,7 +110,7 @@ def constant(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Sch
 
 
 def cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Schedule:
-    """Lr · (1 + cos(π t / T)) / 2 at update t of T; 0 from T on.
+    """Half a cosine, lr · (1 + cos(π t / T)) / 2 at update t of T; 0 from T on.
 
     Source: Loshchilov and Hutter, SGDR, ICLR 2017, without restarts.
 
@@ -123,7 +127,7 @@ def cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Sched
 
 
 def warmup_cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Schedule:
-    """Lr · (t + 1) / (w + 1) for the first w = warmup · T updates, then half a cosine to 0 over the rest.
+    """A line, lr · (t + 1) / (w + 1), for the first w = warmup · T updates, then half a cosine to 0 over the rest.
 
     Args:
         lr: its highest value. steps: T. warmup: w as a share of T.
@@ -171,7 +175,7 @@ def _nadam(values: dict[str, Array], decay: Array, nesterov: bool, rate: Any) ->
 
 
 def _sgd(values: dict[str, Array], decay: Array, nesterov: bool, rate: Any) -> optax.GradientTransformation:
-    """M ← μ m + g with g = gradient + decay · θ; θ moves by -lr m, Nesterov's by -lr (g + μ m); as torch.optim.SGD."""
+    """SGD as torch.optim.SGD: m ← μ m + g, g = gradient + decay · θ; θ moves by -lr m, Nesterov's by -lr (g + μ m)."""
     return optax.chain(optax.add_decayed_weights(decay), optax.trace(values["momentum"], nesterov), rate)
 
 

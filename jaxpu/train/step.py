@@ -64,18 +64,16 @@ def update(
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
     batch = _Batch(x, labeled, data.y[data.train[places]], places, mask.astype(jnp.float32), lam, progress)
-    forward = _forward(batch, carry.model_state, config)
-    loss = functools.partial(_loss, keys, batch=batch, forward=forward, memory=carry.memory, config=config, hyper=hyper)
-    grads, (terms, logits, model_state) = jax.grad(loss, has_aux=True)(carry.params, carry.model_state)
+    loss = functools.partial(_loss, keys, batch=batch, carry=carry, config=config, hyper=hyper)
+    grads, (terms, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
     change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
     params = cast(models.Params, optax.apply_updates(carry.params, change))
     context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
-    context |= {"rows": places, "progress": progress, "forward": forward}
+    context |= {"rows": places, "progress": progress, "forward": _forward(batch, state, config)}
     memory = objective.updated_memory(config.objective, hyper.options, carry.memory, **context)
     usable = (labeled * mask).sum() > 0
     usable |= (hyper.skip_without_positives == 0) & mask.any()
-    moved = Carry(params, model_state, opt_state, memory)
-    kept = jax.tree.map(functools.partial(jnp.where, usable), moved, carry)
+    kept = jax.tree.map(functools.partial(jnp.where, usable), Carry(params, state, opt_state, memory), carry)
     return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
 
 
@@ -98,32 +96,26 @@ class StepKeys(NamedTuple):
 
 
 def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callable[[models.Params], Array]:
-    """From parameters to the logits of the batch, outside of training."""
+    """From parameters to the logits of the batch, without dropout, with the network's state as it is."""
     model = models.build(config.model, batch.x.shape[1:], config.outputs)
     return lambda params: model.logits(models.Variables(params, state), batch.x)
 
 
 def _loss(
-    keys: StepKeys,
-    params: models.Params,
-    state: models.ModelState,
-    *,
-    batch: _Batch,
-    forward: Callable[[models.Params], Array],
-    memory: Any,
-    config: Config,
-    hyper: Hyper,
+    keys: StepKeys, params: models.Params, *, batch: _Batch, carry: Carry, config: Config, hyper: Hyper
 ) -> tuple[Scalar, tuple[objective.Terms, Array, models.ModelState]]:
+    """The loss, and beside it its terms, the logits, and the network's state after both passes, the plain one first."""
     apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
-    train = functools.partial(apply, params, train=True, mask=batch.mask)
-    logits, state = train(state, batch.x, key=keys.dropout)
-    context = {"y": batch.y, "rows": batch.places, "progress": batch.progress, "memory": memory, "forward": forward}
+    training = functools.partial(apply, params, train=True, mask=batch.mask)
+    logits, state = training(carry.model_state, batch.x, key=keys.dropout)
+    context = {"y": batch.y, "rows": batch.places, "progress": batch.progress}
+    context |= {"memory": carry.memory, "forward": _forward(batch, carry.model_state, config)}
     base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
     if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
         return base, (objective.Terms(base, base, none, none, clipped), logits, state)
     partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
-    mixed, state = train(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
+    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
     weighted, target = objective.penalty(
         config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from jaxpu import ensemble
+from jaxpu import ensemble, theory
 from jaxpu.ensemble import Step
 
 RATINGS = 0.5 + 0.2 * np.sin(np.arange(60).reshape(3, 20) ** 1.3)
@@ -48,14 +48,14 @@ def test_the_fast_phase_is_where_its_equations_end(m, level, rate, total, bias, 
         excess = 1 / (1 + np.exp(-(level * state[0] + state[1]))) - rate
         return [-m * level * excess, -bias_lr * excess]
 
-    end = ensemble.fast_end(m, level, rate, total=total, bias=bias, bias_lr=bias_lr)
+    end = theory.fast_end(m, level, rate, total=total, bias=bias, bias_lr=bias_lr)
     long = 60 / ((m * level**2 + bias_lr) * rate * (1 - rate))
     path = solve_ivp(slope, (0, long), [total, bias], rtol=1e-9, atol=1e-11, dense_output=True)
     np.testing.assert_allclose([end.total, end.bias], path.y[:, -1], rtol=1e-5, atol=1e-5)
     assert bool(end.inverted) == (end.total < 0)
     if total <= 0 or abs(float(end.total)) < 1e-3:
         return
-    time = float(ensemble.flip_time(m, level, rate, total=total, bias=bias, bias_lr=bias_lr))
+    time = float(theory.flip_time(m, level, rate, total=total, bias=bias, bias_lr=bias_lr))
     assert np.isfinite(time) == bool(end.inverted)
     if np.isfinite(time):
         np.testing.assert_allclose(path.sol(time)[0], 0, atol=1e-5)
@@ -63,47 +63,47 @@ def test_the_fast_phase_is_where_its_equations_end(m, level, rate, total, bias, 
 
 @given(st.integers(2, 100), st.floats(0.05, 0.95))
 def test_the_critical_rate_is_where_the_fast_phase_ends_at_zero(m, level):
-    rate = ensemble.critical_rate(m, level)
-    np.testing.assert_allclose(ensemble.fast_end(m, level, rate).total, 0, atol=1e-9)
-    assert ensemble.fast_end(m, level, 0.99 * rate).inverted
-    assert not ensemble.fast_end(m, level, 1.01 * rate).inverted
+    rate = theory.critical_rate(m, level)
+    np.testing.assert_allclose(theory.fast_end(m, level, rate).total, 0, atol=1e-9)
+    assert theory.fast_end(m, level, 0.99 * rate).inverted
+    assert not theory.fast_end(m, level, 1.01 * rate).inverted
 
 
 @pytest.mark.parametrize("weights", [0.0, 1.0])
 @pytest.mark.parametrize("at", [0.0, -1.3])
 def test_the_linear_flow_is_its_matrix_exponential(weights, at):
-    flow = ensemble.linear_flow(*arrays(), Step(class_weights=weights), at=at)
+    flow = theory.linear_flow(*arrays(), class_weights=weights, at=at)
     v = np.asarray(ensemble.class_weights(jnp.asarray(LABELS), jnp.asarray(KNOWN), strength=weights))
     v, phi, p = v / v.sum(), np.vstack([RATINGS, np.ones(20)]), 1 / (1 + np.exp(-at))
     matrix = p * (1 - p) * (phi * v) @ phi.T
     forcing = phi @ (v * (LABELS - p + p * (1 - p) * at))
     start, times = np.array([0.3, -0.2, 0.5, 0.1]), np.array([0.0, 0.7, 30.0, 4000.0])
-    path = ensemble.flow_at(flow, start, times)
+    path = theory.flow_at(flow, start, times)
     for got, time in zip(path, times, strict=True):
         big = np.zeros((5, 5))
         big[:4, :4], big[:4, 4] = -matrix, forcing
         expected = (expm(big * time) @ np.append(start, 1))[:4]
         np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-9)
-    scales = ensemble.time_scales(flow, lr=0.1)
+    scales = theory.time_scales(flow, lr=0.1)
     np.testing.assert_allclose(scales, 10 / np.linalg.eigvalsh(matrix)[::-1], rtol=1e-8)
 
 
 def test_small_steps_follow_the_linear_flow_near_where_it_was_linearised():
     w, b = np.array([0.02, -0.01, 0.01]), np.array(0.0)
     end = updated(ensemble.Aggregator(w, b, np.zeros(3)), arrays(), 1e-3, 200)
-    path = ensemble.flow_at(ensemble.linear_flow(*arrays()), np.append(w, b), np.full(4, 0.2))[0]
+    path = theory.flow_at(theory.linear_flow(*arrays()), np.append(w, b), np.full(4, 0.2))[0]
     np.testing.assert_allclose(np.append(end.w, end.b), path, atol=2e-4)
 
 
 def test_healing_is_when_the_classes_are_the_right_way_round():
-    flow = ensemble.linear_flow(*arrays(), at=-1.1)
+    flow = theory.linear_flow(*arrays(), at=-1.1)
     direction = np.asarray(flow.direction)
     down = -0.1 * direction
-    time = float(ensemble.healing_time(flow, down, longest=1e6))
-    *around, _, resting = ensemble.flow_at(flow, down, time * np.array([0.999, 1.001, 1, 1e9]))
+    time = float(theory.healing_time(flow, down, longest=1e6))
+    *around, _, resting = theory.flow_at(flow, down, time * np.array([0.999, 1.001, 1, 1e9]))
     assert around[0] @ direction < 0 < around[1] @ direction
-    assert float(ensemble.healing_time(flow, resting, longest=1e6)) == 0
-    assert float(ensemble.healing_time(flow, down, longest=time / 2)) == np.inf
+    assert float(theory.healing_time(flow, resting, longest=1e6)) == 0
+    assert float(theory.healing_time(flow, down, longest=time / 2)) == np.inf
 
 
 def test_one_run_flips_and_heals_when_predicted():
@@ -114,13 +114,13 @@ def test_one_run_flips_and_heals_when_predicted():
     level = float(np.asarray(drawn.ratings)[:, known].mean())
     rate = float(np.asarray(drawn.labels)[known].mean())
     lr, start = 0.05, ensemble.Aggregator(np.full(10, 0.1), np.array(0.0), np.zeros(10))
-    flip = float(ensemble.flip_time(10, level, rate)) / lr
+    flip = float(theory.flip_time(10, level, rate)) / lr
     totals = [np.asarray(updated(start, data, lr, round(k * flip)).w).sum() for k in (0.8, 1.3)]
     assert totals[0] > 0 > totals[1]
-    end = ensemble.fast_end(10, level, rate)
-    flow = ensemble.linear_flow(*data, at=np.log(rate / (1 - rate)))
+    end = theory.fast_end(10, level, rate)
+    flow = theory.linear_flow(*data, at=np.log(rate / (1 - rate)))
     theta = np.append(np.full(10, float(end.total) / 10), float(end.bias))
-    heal = float(ensemble.healing_time(flow, theta, longest=1e6)) / lr
+    heal = float(theory.healing_time(flow, theta, longest=1e6)) / lr
     direction = np.asarray(flow.direction)[:-1]
     separation = [np.asarray(updated(start, data, lr, round(k * heal)).w) @ direction for k in (0.5, 2.0)]
     assert separation[0] < 0 < separation[1]

@@ -5,7 +5,7 @@ is multiplied by dp/dz = p (1 - p). Everything is differentiated from the losses
 forms below are what it is tested against.
 
 =================  ===================================  =====================  ========================
-                   slope dL/dz                          rests at               curvature there
+                   slope dL/dz                          fixed point            curvature there
 =================  ===================================  =====================  ========================
 log-MSE            -2 (log μ - log p)(1 - p)            p = μ                  2 (1 - μ)²
 point process      (p - μ)(1 - p)                       p = μ                  μ (1 - μ)²
@@ -14,7 +14,7 @@ pudra_naive        (2 p - 1)(1 - p)                     p = 1/2                1
 variational        0                                    everywhere             0
 =================  ===================================  =====================  ========================
 
-So with a small target μ ≈ 0 the point process pulls down with at most p (1 - p) ≤ 1/4, while log-MSE pulls with
+So with a small target μ ≈ 0 the gradient of the point process is at most p (1 - p) ≤ 1/4, while that of log-MSE is
 2 log(p/μ)(1 - p), without bound: of the two it is log-MSE that pushes p → 0 the harder.
 """
 
@@ -32,6 +32,7 @@ from jaxtyping import Float
 from jaxpu import mixup
 from jaxpu.errors import unknown
 from jaxpu.methods import RISKS, resolve
+from jaxpu.methods.risks import options_of
 from jaxpu.types import ScalarLike
 
 
@@ -43,7 +44,7 @@ class Shape(NamedTuple):
     curvature: Float[Array, "*grid"]
 
 
-class Rest(NamedTuple):
+class FixedPoint(NamedTuple):
     """Where a loss has no slope; ``stable`` where its slope rises through 0, so that p comes back."""
 
     p: float
@@ -80,7 +81,7 @@ def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | S
     """A base risk where every row of P and of U has the same prediction p: the mean field.
 
     Args:
-        name: one of :data:`jaxpu.methods.RISKS`; ``pn`` is the cross-entropy at a share π of positives.
+        name: one of :data:`jaxpu.methods.RISKS`; an oracle, which sees true labels, at a share π of positives.
         p: predictions in (0, 1). prior: the class prior π, broadcast with p.
 
     Raises:
@@ -94,17 +95,20 @@ def risk_shape(name: str, p: Float[Array, "..."], prior: Float[Array, "..."] | S
     if name not in RISKS:
         raise ValueError(unknown("risk", name, RISKS))
     p, prior = jnp.broadcast_arrays(jnp.asarray(p), jnp.asarray(prior, p.dtype))
-    one_each = jnp.array([1, 0])
+    one_each, context = jnp.array([1, 0]), options_of(name).context
 
     def loss(z: Array, prior: Array) -> Array:
-        if name == "pn":
-            return prior * jax.nn.softplus(-z) + (1 - prior) * jax.nn.softplus(z)
-        return resolve(name)(jnp.stack([z, z]), one_each, prior=prior)
+        if "y" in context:  # an oracle, whose risk is a mean over the classes
+            each = [resolve(name)(z[None], one_each[1:], y=jnp.array([label])) for label in (1, 0)]
+            return prior * each[0] + (1 - prior) * each[1]
+        return resolve(name)(jnp.stack([z, z]), one_each, **{"prior": prior} if "prior" in context else {})
 
     return _shape(loss, p, prior)
 
 
-def rests(slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest: float = 12.0) -> list[Rest]:
+def sign_changes(
+    slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest: float = 12.0
+) -> list[FixedPoint]:
     """Find every p where a slope changes sign, by a grid over the logit and bisection.
 
     Args:
@@ -114,7 +118,7 @@ def rests(slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest:
         The places, from small p to large; none where the slope is 0 everywhere or never changes sign.
 
     Example:
-        >>> [round(rest.p, 3) for rest in rests(lambda p: (p - 0.3) * (1 - p))]
+        >>> [round(point.p, 3) for point in sign_changes(lambda p: (p - 0.3) * (1 - p))]
         [0.3]
     """
     z = np.linspace(-widest, widest, points)
@@ -129,7 +133,7 @@ def rests(slope: Callable[[np.ndarray], np.ndarray], points: int = 2000, widest:
             middle = (low + high) / 2
             same = np.sign(slope(np.array([_sigmoid(middle)]))[0]) == np.sign(values[left])
             low, high = (middle, high) if same else (low, middle)
-        found.append(Rest(float(_sigmoid((low + high) / 2)), bool(values[left] < 0)))
+        found.append(FixedPoint(float(_sigmoid((low + high) / 2)), bool(values[left] < 0)))
     return found
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from jaxpu import losses, mixup
-from jaxpu.collapse import geometry, meanfield
-from jaxpu.methods import METHODS
+from jaxpu import mixup
+from jaxpu.methods import METHODS, RISKS, resolve
+from jaxpu.theory import geometry, meanfield
 
 P = np.linspace(0.02, 0.98, 25)
 MU = np.array([1e-3, 0.1, 0.5, 0.9, 1.0])
@@ -36,15 +36,19 @@ def test_penalties_have_their_closed_forms(name):
 CLOSED_RISKS = {
     "pn": lambda p, pi: p - pi,
     "upu": lambda p, pi: (1 - 2 * pi) * p * (1 - p),
-    "nnpu": lambda p, pi: np.where((1 - pi) * p > 0, (1 - 2 * pi) * p * (1 - p), -pi * p * (1 - p)),
+    "nnpu": lambda p, pi: (1 - 2 * pi) * p * (1 - p),  # its bracket is (1 - π) p, never below 0
+    "nnpu_clip": lambda p, pi: (1 - 2 * pi) * p * (1 - p),
     "nnpusb": lambda p, pi: p - pi,
+    "pn_naive": lambda p, pi: p - 0.5,  # one of two rows is labelled
     "pudra": lambda p, pi: (p - pi) * (1 - p),
+    "pudra_softplus": lambda p, pi: p * (1 + pi / np.log1p(-p)),
+    "pudra_batch": lambda p, pi: (p - 0.5) * (1 - p),
     "pudra_naive": lambda p, pi: (2 * p - 1) * (1 - p),
     "variational": lambda p, pi: 0 * p,
 }
 
 
-@pytest.mark.parametrize("name", losses.LOSSES)
+@pytest.mark.parametrize("name", RISKS)
 def test_risks_have_their_closed_slopes(name):
     p, pi = np.meshgrid(P, [0.1, 0.4, 0.7])
     shape = geometry.risk_shape(name, jnp.asarray(p), jnp.asarray(pi))
@@ -57,13 +61,13 @@ def test_risks_have_their_closed_slopes(name):
 
 @pytest.mark.parametrize("name", mixup.PENALTIES)
 @pytest.mark.parametrize("mu", [0.01, 0.3, 0.9])
-def test_both_penalties_rest_at_the_target_and_never_push_below_it(name, mu):
+def test_both_penalties_are_stable_at_the_target_and_never_push_below_it(name, mu):
     def slope(p):
         return np.asarray(geometry.penalty_shape(name, jnp.asarray(p, jnp.float32), jnp.float32(mu)).slope)
 
-    [rest] = geometry.rests(slope)
-    assert rest.stable
-    assert rest.p == pytest.approx(mu, rel=1e-3)
+    [point] = geometry.sign_changes(slope)
+    assert point.stable
+    assert point.p == pytest.approx(mu, rel=1e-3)
     assert (slope(np.array([mu / 2, mu / 10])) < 0).all(), "below its target p is pushed up"
 
 
@@ -91,29 +95,29 @@ def test_nodes_of_lambda_have_the_moments_of_beta(alpha):
 
 
 STEPS = 500
-SIZE = 20  # every grid has as many points as those of jaxpu.plots.theory, so that one program serves all
+SIZE = 20
 
 
-def grid(*points):
-    """Settings, starts or nodes as the points of a one-dimensional grid, the last one repeated."""
-    points = points + points[-1:] * (SIZE - len(points))
-    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
+def repeated(points):
+    """The points of a grid of one size, the last one repeated."""
+    return list(points) + list(points[-1:]) * (SIZE - len(points))
 
 
 def nodes(*alphas):
-    return grid(*map(meanfield.beta_nodes, alphas))
+    return jnp.stack(repeated([jnp.asarray(meanfield.beta_nodes(alpha)) for alpha in alphas]))
 
 
 def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
     draw = np.random.default_rng(0)
-    cases, alphas = [], []
+    cases, methods, alphas = [], [], []
     for _ in range(SIZE):
         anchor, weight = draw.choice([0.0, draw.uniform()]), draw.uniform(0, 3)
         by_lambda, prior = bool(draw.integers(2)), draw.uniform(0.05, 0.9)
         cases.append((prior, anchor, weight, by_lambda))
+        methods.append(point_process(anchor, weight, by_lambda))
         alphas.append(draw.choice([0.2, 0.3, 1.0, 8.0]))
     lams = np.asarray(nodes(*alphas))
-    found = meanfield.fixed_points(grid(*[point_process(*case) for case in cases]), jnp.asarray(lams))
+    found = meanfield.fixed_points(meanfield.grid(methods, [case[0] for case in cases]), jnp.asarray(lams))
     for row, (prior, anchor, weight, by_lambda) in enumerate(cases):
         lam = lams[row].astype(float)
         kappa = anchor * weight * ((lam if by_lambda else 1.0) * (1 - lam)).mean()
@@ -123,18 +127,18 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
 
 
 def test_a_fixed_point_on_the_grid_itself_is_found():
-    soft = point_process(0.5, 0.0, 1.0, True)  # rests at p = 1/2, the logit 0
-    found = meanfield.fixed_points(grid(soft), nodes(0.3))
+    soft = point_process(0.0, 1.0, True)  # its fixed point is p = 1/2, the logit 0
+    found = meanfield.fixed_points(meanfield.grid([soft] * SIZE, 0.5), nodes(0.3))
     np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
     assert np.isnan(found.p[0, 1:]).all()
     for points in (2000, 2001):
-        [rest] = geometry.rests(lambda p: p - 0.5, points)
-        assert (rest.p, rest.stable) == (pytest.approx(0.5), True)
+        [point] = geometry.sign_changes(lambda p: p - 0.5, points)
+        assert (point.p, point.stable) == (pytest.approx(0.5), True)
 
 
-def point_process(prior, anchor, weight, by_lambda):
-    changes = {"anchor": anchor, "weight": weight, "weight_by_lambda": by_lambda}
-    return meanfield.setting(dataclasses.replace(METHODS["vpudra_pp"], **changes), prior)
+def point_process(anchor, weight, by_lambda):
+    changes = {"anchor": float(anchor), "weight": weight, "weight_by_lambda": by_lambda}
+    return dataclasses.replace(METHODS["vpudra_pp"], **changes)
 
 
 def log_mse_slope(z, prior, anchor, lam, floor):
@@ -146,7 +150,7 @@ def log_mse_slope(z, prior, anchor, lam, floor):
 def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
     cases = [(1.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 0.5), (0.2, 0.7)]
     methods = [dataclasses.replace(METHODS["vpudra_fixed"], anchor=a, floor=f) for a, f in cases]
-    found = meanfield.fixed_points(grid(*[meanfield.setting(m, 0.3) for m in methods]), nodes(0.3))
+    found = meanfield.fixed_points(meanfield.grid(repeated(methods), 0.3), nodes(0.3))
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, (anchor, floor) in enumerate(cases):
         slope = functools.partial(log_mse_slope, prior=0.3, anchor=anchor, lam=lam, floor=floor)
@@ -158,18 +162,18 @@ def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
 
 def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
     soft = dataclasses.replace(METHODS["vpu"], anchor=0.0)
-    hypers = grid(meanfield.setting(soft, 0.3, lr=1.0), meanfield.setting(METHODS["vpu"], 0.3, lr=1.0))
-    found = meanfield.fixed_points(hypers, nodes(0.3))
+    settings = meanfield.grid(repeated([soft, METHODS["vpu"]]), 0.3, lr=1.0)
+    found = meanfield.fixed_points(settings, nodes(0.3))
     assert np.isnan(found.p[0]).all(), "every p is at rest: none is special"
-    path = meanfield.iterate(jnp.full(SIZE, 0.01), hypers, nodes(0.3), STEPS)
+    path = meanfield.iterate(jnp.full(SIZE, 0.01), settings, nodes(0.3), STEPS)
     np.testing.assert_allclose(path[0], 0.01, rtol=1e-3)
     assert float(path[1, -1]) > 0.9, "the anchor alone decides where VPU's level ends"
 
 
 def test_the_dynamics_are_the_plain_loop():
     starts = [0.001, 0.3, 0.95]
-    hypers = grid(meanfield.setting(METHODS["vpudra_fixed"], 0.3, lr=0.5))
-    path = meanfield.iterate(grid(*starts), hypers, nodes(0.3), STEPS)
+    settings = meanfield.grid([METHODS["vpudra_fixed"]] * SIZE, 0.3, lr=0.5)
+    path = meanfield.iterate(jnp.array(repeated(starts)), settings, nodes(0.3), STEPS)
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, start in enumerate(starts):
         z = np.log(start / (1 - start))
@@ -180,14 +184,56 @@ def test_the_dynamics_are_the_plain_loop():
 
 def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_method():
     names = [name for name, method in METHODS.items() if method.mixup]
-    hypers = grid(*[meanfield.setting(METHODS[name], 0.4, lr=2.0) for name in names])
+    settings = meanfield.grid(repeated([METHODS[name] for name in names]), 0.4, lr=2.0)
     lams = nodes(0.3)
-    found = meanfield.fixed_points(hypers, lams)
-    ends = [meanfield.iterate(jnp.full(SIZE, p), hypers, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
+    found = meanfield.fixed_points(settings, lams)
+    ends = [meanfield.iterate(jnp.full(SIZE, p), settings, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
     for row, name in enumerate(names):
         stable = np.asarray(found.p[row])[np.asarray(found.stable[row])]
-        if METHODS[name].base.startswith("variational"):
+        if METHODS[name].risk == "variational":
             assert not stable.size, "VPU's risk does not know p's level, and its anchor pulls up without end"
             assert all(float(end[row]) > 0.9 for end in ends), name
         for end in ends if stable.size else []:
             assert np.abs(stable - float(end[row])).min() < 0.01, name
+
+
+def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_see():
+    """It was ignored once: batches were three rows, whatever the share."""
+    draw = np.random.default_rng(1)
+    shares, priors = draw.uniform(0.005, 0.6, SIZE), draw.uniform(0.05, 0.9, SIZE)
+    lams = nodes(0.3)
+    lam = np.asarray(lams[0], float)
+    kappa = (lam * (1 - lam)).mean()
+    batch_prior = dataclasses.replace(METHODS["vpudra_pp"], risk=METHODS["vpudra"].risk)
+    wanted = {
+        batch_prior: (shares + kappa) / (1 + kappa),
+        METHODS["vpudra_pp"]: (priors + kappa) / (1 + kappa),
+        METHODS["pn_naive"]: shares,
+        METHODS["pn"]: shares + (1 - shares) * priors,
+    }
+    for method, p in wanted.items():
+        settings = meanfield.grid(method, priors.tolist(), labeled_share=shares.tolist())
+        found = meanfield.fixed_points(settings, lams if method.mixup else lams[:, :0])
+        np.testing.assert_allclose(found.p[:, 0], p, rtol=2e-3, err_msg=str(method.risk))
+    separate = dataclasses.replace(batch_prior, batching="separate")
+    assert float(meanfield.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5
+
+
+def test_the_slope_is_that_of_a_batch_whose_rows_agree():
+    """40 rows, 6 labelled, 14 more positives, by the risks as they are called for any batch."""
+    labeled, y = ((jnp.arange(40) < count).astype(int) for count in (6, 20))
+    prior, z = 14 / 34, 0.4
+    names = ("pn", "pn_naive", "upu", "nnpu", "pudra", "pudra_batch", "pudra_naive", "variational")
+    methods = [dataclasses.replace(METHODS["pudra"], risk=name) for name in names]
+    settings = meanfield.grid(methods, prior, labeled_share=6 / 40)
+    slopes = jax.vmap(meanfield.slope, (None, 0, None))(z, settings, jnp.zeros(0))
+    for name, got in zip(names, slopes, strict=True):
+        context = {"y": y} if name == "pn" else {"prior": prior} if name in ("upu", "nnpu", "pudra") else {}
+        loss = functools.partial(resolve(name), labeled=labeled, **context)
+        wanted = jax.grad(lambda z, loss=loss: loss(jnp.full(40, z)))(z)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_grids_take_lists_of_one_length():
+    with pytest.raises(ValueError, match=r"lists of lengths \[2, 3\], expected one length"):
+        meanfield.grid([METHODS["pn"]] * 2, [0.1, 0.2, 0.3])

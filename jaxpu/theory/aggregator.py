@@ -1,4 +1,4 @@
-"""Why an aggregator turns upside down, and when it comes back: its gradient flow, in closed form.
+"""Why an aggregator's ranking is inverted, and when it comes back: its gradient flow, in closed form.
 
 Let τ = η t, learning rate times updates, and Δ the updates' limit for small η: dw/dτ = -E[v (p - y) r̂],
 db/dτ = -β E[v (p - y)], with E over the labelled instances and v class weights of mean 1.
@@ -9,7 +9,7 @@ anything, until p = π, the share of positives. There
 
     ω = (logit π - b₀ + β ω₀ / (m μ)) / (μ + β / (m μ)),
 
-which is below 0, a ranking upside down, exactly if logit π < b₀ - β ω₀ / (m μ). From ω₀ = 1, b₀ = 0, β = 1 the
+which is below 0, an inverted ranking, exactly if logit π < b₀ - β ω₀ / (m μ). From ω₀ = 1, b₀ = 0, β = 1 the
 critical rate of positives is σ(-1 / (m μ)). The logit z = μ ω + b obeys dz/dτ = -(m μ² + β) (σ(z) - π), which
 integrates to F(σ(z₀)) - F(σ(z)) = (m μ² + β) τ, F(q) = -ln q / π - ln(1 - q) / (1 - π) + ln(q - π) / (π (1 - π)).
 
@@ -29,10 +29,11 @@ from jax import Array
 from jax import numpy as jnp
 from jaxtyping import Float
 
-from jaxpu.ensemble.aggregate import PLAIN, Step
-from jaxpu.ensemble.types import Labels, Mask, Ratings
-from jaxpu.ensemble.weights import class_weights
-from jaxpu.types import Scalar, ScalarLike
+from jaxpu.losses import inverse_frequency, row_weights
+from jaxpu.types import Labeled, Mask, Scalar, ScalarLike
+
+Ratings = Float[Array, "m n"]
+"""A row a classifier, a column an instance."""
 
 
 class LinearFlow(NamedTuple):
@@ -40,8 +41,8 @@ class LinearFlow(NamedTuple):
 
     Attributes:
         rates: eigenvalues of A, ascending (m + 1,). modes: eigenvectors, a column each. forcing: g in these modes.
-        direction: mean rating of the positives minus that of the negatives, with a 0 for b; the classes are upside
-            down where its product with θ is below 0.
+        direction: mean rating of the positives minus that of the negatives, with a 0 for b; the classes are
+            inverted where its product with θ is below 0.
     """
 
     rates: Float[Array, " k"]
@@ -51,7 +52,7 @@ class LinearFlow(NamedTuple):
 
 
 class FastEnd(NamedTuple):
-    """Where the fast phase ends: Σ w, b, and whether the ranking is upside down there."""
+    """Where the fast phase ends: Σ w, b, and whether the ranking is inverted there."""
 
     total: Scalar
     bias: Scalar
@@ -59,7 +60,7 @@ class FastEnd(NamedTuple):
 
 
 def critical_rate(m: ScalarLike, level: ScalarLike, *, total: ScalarLike = 1.0, bias_lr: ScalarLike = 1.0) -> Scalar:
-    """Share of positives below which the fast phase ends upside down, σ(-β ω₀ / (m μ)), from b₀ = 0.
+    """Share of positives below which the fast phase ends inverted, σ(-β ω₀ / (m μ)), from b₀ = 0.
 
     Args:
         m: number of classifiers. level: μ, the mean rating. total: ω₀ = Σ w at the start. bias_lr: β.
@@ -132,13 +133,13 @@ def flip_time(
 
 @jax.jit
 def linear_flow(
-    ratings: Ratings, labels: Labels, labeled: Mask, step: Step = PLAIN, *, at: ScalarLike = 0.0
+    ratings: Ratings, labels: Labeled, labeled: Mask, *, class_weights: ScalarLike = 0.0, at: ScalarLike = 0.0
 ) -> LinearFlow:
     """Linearise the aggregator's gradient flow at a constant logit.
 
     Args:
-        ratings: reconstructed, (m, n). labels, labeled: (n,). step: its class weights count; focal, centring and
-            bias_lr do not enter. at: z₀; 0 for the first updates, logit(π) for the slow phase.
+        ratings: reconstructed, (m, n). labels, labeled: (n,). class_weights: strength s of the class weights, as in
+            :class:`jaxpu.ensemble.Step`. at: z₀; 0 for the first updates, logit(π) for the slow phase.
 
     Example:
         >>> import numpy as np
@@ -146,9 +147,10 @@ def linear_flow(
         >>> print(np.array(flow.rates).round(4))  # ¼ of the eigenvalues of [[0.26, 0.5], [0.5, 1]]
         [0.002 0.313]
     """
-    v = class_weights(labels, labeled, strength=step.class_weights)
+    positive, known = jnp.asarray(labels) > 0, jnp.asarray(labeled) > 0
+    v = row_weights(inverse_frequency(positive, 2, mask=known) ** class_weights, positive, mask=known)
     share = v / jnp.maximum(v.sum(), jnp.finfo(v.dtype).tiny)
-    positive = (jnp.asarray(labels) > 0) & (jnp.asarray(labeled) > 0)
+    positive &= known
     p = jax.nn.sigmoid(jnp.asarray(at, ratings.dtype))
     curvature = p * (1 - p)
     phi = jnp.concatenate([ratings, jnp.ones_like(ratings[:1])])
@@ -193,14 +195,14 @@ def time_scales(flow: LinearFlow, *, lr: ScalarLike = 1.0) -> Float[Array, " k"]
 
 @jax.jit
 def healing_time(flow: LinearFlow, start: Float[Array, " k"], *, longest: ScalarLike = 1e6) -> Scalar:
-    """Last τ at which the classes are upside down (``direction`` · θ < 0) in the linear flow.
+    """Last τ at which the classes are inverted (``direction`` · θ < 0) in the linear flow.
 
     Args:
         flow: linearised where the run is, at logit(π) for the slow phase. start: (w, b), shape (m + 1,).
         longest: τ up to which is looked, on a logarithmic grid that bisection refines.
 
     Returns:
-        τ; 0 if they are never upside down, infinity if they still are at ``longest``.
+        τ; 0 if they are never inverted, infinity if they still are at ``longest``.
 
     Example:
         >>> flow = linear_flow(jnp.array([[0.6, 0.4]]), jnp.array([1, 0]), jnp.ones(2))

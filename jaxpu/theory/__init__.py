@@ -1,0 +1,40 @@
+"""What formulas say of training without doing any of it: loss geometry, the mean field, an aggregator's flow."""
+
+from jaxpu.theory.aggregator import (
+    FastEnd,
+    LinearFlow,
+    critical_rate,
+    fast_end,
+    flip_time,
+    flow_at,
+    healing_time,
+    linear_flow,
+    time_scales,
+)
+from jaxpu.theory.geometry import FixedPoint, Shape, penalty_shape, risk_shape, sign_changes
+from jaxpu.theory.meanfield import FixedPoints, Setting, beta_nodes, fixed_points, grid, iterate, setting, slope
+
+__all__ = [
+    "FastEnd",
+    "FixedPoint",
+    "FixedPoints",
+    "LinearFlow",
+    "Setting",
+    "Shape",
+    "beta_nodes",
+    "critical_rate",
+    "fast_end",
+    "fixed_points",
+    "flip_time",
+    "flow_at",
+    "grid",
+    "healing_time",
+    "iterate",
+    "linear_flow",
+    "penalty_shape",
+    "risk_shape",
+    "setting",
+    "sign_changes",
+    "slope",
+    "time_scales",
+]
