@@ -193,7 +193,7 @@ def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_p
         (["methods=[vpi]"], ["tiny.yaml: methods: unknown method 'vpi' (did you mean 'vpu'?)", "nnpu"]),
         (["--seeds", "0"], ["tiny.yaml: seeds:", "greater than or equal to 1"]),
         (["seeds.more=1"], ["override seeds.more: 'seeds' is not a group of settings"]),
-        (["data.name=spambas"], ["unknown dataset 'spambas'; choose from spambase"]),
+        (["data.name=spambas"], ["unknown dataset 'spambas' (did you mean 'spambase'?); choose from spambase"]),
         (["data.options={m: 5}"], ["dataset 'gaussians' has no option 'm'; its options: n, d"]),
         (["data.prior_scale=9"], ["data.prior_scale", "must lie in (0, 1)"]),
         (["placement.devices=99"], ["asks for 99 devices, there are 8"]),
