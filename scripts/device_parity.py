@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import numpy as jnp
 
 from jaxpu import config, data, train
 from jaxpu.train import job
@@ -28,7 +29,8 @@ def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     x, y = np.asarray(source.x), source.truth.astype(np.int32)
 
     def run(seed: jax.Array, rows: data.Rows) -> train.History:
-        return train.train(train.key_of(seed), train.Data(x, y, *rows), static, hyper).history
+        arrays = train.Data(jnp.asarray(x), jnp.asarray(y), *map(jnp.asarray, rows))
+        return train.train(train.key_of(seed), arrays, static, hyper).history
 
     with jax.default_device(device):
         history = jax.jit(jax.vmap(run))(np.arange(seeds), rows)
