@@ -106,7 +106,7 @@ def test_what_needs_true_labels_is_refused_with_the_choices():
     with pytest.raises(ValueError, match="own has observed labels only, and this needs true ones"):
         observed(False).truth  # noqa: B018
     few = Dataset.from_arrays(DRAWN.x, s=np.arange(150) < 2)
-    with pytest.raises(ConfigError, match="no labelled row among 15 of a part; make validation larger"):
+    with pytest.raises(ConfigError, match="no labeled row among 15 of a part; make validation larger"):
         data.prepare(DataConfig(prior=0.25, test=0), few, 0)
     for rule in ("val_f1", "val_accuracy@0.2", "val_f1_rescue"):
         with pytest.raises(ValueError, match=rf"{rule}.*choose from last, pu_accuracy, pu_auc, nn_risk, variational"):

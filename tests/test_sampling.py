@@ -207,5 +207,5 @@ def test_the_seed_protocol_on_spambase(seed: int):
 def test_pu_sample_refuses():
     with pytest.raises(ValueError, match="unknown scenario 'overlap'; choose from case_control, single_set"):
         pu_sample(np.ones(3, np.int8), 0, scenario="overlap", c=0.5)
-    with pytest.raises(ValueError, match="no unlabelled row is left"):
+    with pytest.raises(ValueError, match="no unlabeled row is left"):
         pu_sample(np.ones(3, np.int8), 0, scenario="single_set", c=1.0)

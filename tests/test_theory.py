@@ -11,7 +11,7 @@ from scipy import optimize
 
 from jaxpu import mixup
 from jaxpu.methods import METHODS, RISKS, resolve
-from jaxpu.theory import geometry, meanfield
+from jaxpu.theory import dynamics, geometry, meanfield
 
 P = np.linspace(0.02, 0.98, 25)
 MU = np.array([1e-3, 0.1, 0.5, 0.9, 1.0])
@@ -117,7 +117,7 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
         methods.append(point_process(anchor, weight, by_lambda))
         alphas.append(draw.choice([0.2, 0.3, 1.0, 8.0]))
     lams = np.asarray(nodes(*alphas))
-    found = meanfield.fixed_points(meanfield.grid(methods, [case[0] for case in cases]), jnp.asarray(lams))
+    found = dynamics.fixed_points(meanfield.grid(methods, [case[0] for case in cases]), jnp.asarray(lams))
     for row, (prior, anchor, weight, by_lambda) in enumerate(cases):
         lam = lams[row].astype(float)
         kappa = anchor * weight * ((lam if by_lambda else 1.0) * (1 - lam)).mean()
@@ -128,7 +128,7 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
 
 def test_a_fixed_point_on_the_grid_itself_is_found():
     soft = point_process(0.0, 1.0, True)  # its fixed point is p = 1/2, the logit 0
-    found = meanfield.fixed_points(meanfield.grid([soft] * SIZE, 0.5), nodes(0.3))
+    found = dynamics.fixed_points(meanfield.grid([soft] * SIZE, 0.5), nodes(0.3))
     np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
     assert np.isnan(found.p[0, 1:]).all()
     for points in (2000, 2001):
@@ -150,7 +150,7 @@ def log_mse_slope(z, prior, anchor, lam, floor):
 def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
     cases = [(1.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 0.5), (0.2, 0.7)]
     methods = [dataclasses.replace(METHODS["vpudra_fixed"], anchor=a, floor=f) for a, f in cases]
-    found = meanfield.fixed_points(meanfield.grid(repeated(methods), 0.3), nodes(0.3))
+    found = dynamics.fixed_points(meanfield.grid(repeated(methods), 0.3), nodes(0.3))
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, (anchor, floor) in enumerate(cases):
         slope = functools.partial(log_mse_slope, prior=0.3, anchor=anchor, lam=lam, floor=floor)
@@ -163,9 +163,9 @@ def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
 def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
     soft = dataclasses.replace(METHODS["vpu"], anchor=0.0)
     settings = meanfield.grid(repeated([soft, METHODS["vpu"]]), 0.3, lr=1.0)
-    found = meanfield.fixed_points(settings, nodes(0.3))
+    found = dynamics.fixed_points(settings, nodes(0.3))
     assert np.isnan(found.p[0]).all(), "every p is at rest: none is special"
-    path = meanfield.iterate(jnp.full(SIZE, 0.01), settings, nodes(0.3), STEPS)
+    path = dynamics.iterate(jnp.full(SIZE, 0.01), settings, nodes(0.3), STEPS)
     np.testing.assert_allclose(path[0], 0.01, rtol=1e-3)
     assert float(path[1, -1]) > 0.9, "the anchor alone decides where VPU's level ends"
 
@@ -173,7 +173,7 @@ def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
 def test_the_dynamics_are_the_plain_loop():
     starts = [0.001, 0.3, 0.95]
     settings = meanfield.grid([METHODS["vpudra_fixed"]] * SIZE, 0.3, lr=0.5)
-    path = meanfield.iterate(jnp.array(repeated(starts)), settings, nodes(0.3), STEPS)
+    path = dynamics.iterate(jnp.array(repeated(starts)), settings, nodes(0.3), STEPS)
     lam = meanfield.beta_nodes(0.3).astype(float)
     for row, start in enumerate(starts):
         z = np.log(start / (1 - start))
@@ -186,8 +186,8 @@ def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_meth
     names = [name for name, method in METHODS.items() if method.mixup]
     settings = meanfield.grid(repeated([METHODS[name] for name in names]), 0.4, lr=2.0)
     lams = nodes(0.3)
-    found = meanfield.fixed_points(settings, lams)
-    ends = [meanfield.iterate(jnp.full(SIZE, p), settings, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
+    found = dynamics.fixed_points(settings, lams)
+    ends = [dynamics.iterate(jnp.full(SIZE, p), settings, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
     for row, name in enumerate(names):
         stable = np.asarray(found.p[row])[np.asarray(found.stable[row])]
         if METHODS[name].risk == "variational":
@@ -213,7 +213,7 @@ def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_
     }
     for method, p in wanted.items():
         settings = meanfield.grid(method, priors.tolist(), labeled_share=shares.tolist())
-        found = meanfield.fixed_points(settings, lams if method.mixup else lams[:, :0])
+        found = dynamics.fixed_points(settings, lams if method.mixup else lams[:, :0])
         np.testing.assert_allclose(found.p[:, 0], p, rtol=2e-3, err_msg=str(method.risk))
     separate = dataclasses.replace(batch_prior, batching="separate")
     assert float(meanfield.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5

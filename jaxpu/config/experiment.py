@@ -156,19 +156,17 @@ class Experiment(AnyExperiment):
             if not rule.entry.any_task:
                 choices = [name for name, rule in RULES.items() if rule.any_task]
                 raise ValueError(
-                    f"selection rule {rule.name!r} wants positive and unlabelled rows; of many classes {choices}"
+                    f"selection rule {rule.name!r} wants positive and unlabeled rows; of many classes {choices}"
                 )
         for name, method in map(named_method, self.methods):
             if not asks_for(method, "y") or method.mixup or method.batching != "mixed" or method.decision != "half":
                 raise ValueError(
-                    f"method {name!r} is one of positive and unlabelled data; of many classes "
+                    f"method {name!r} is one of positive and unlabeled data; of many classes "
                     "'pn' with any surrogate, without penalty"
                 )
         for name in ("scenario", "mechanism", "c", "prior", "prior_scale"):
             if getattr(self.data, name) != getattr(DataConfig(), name):
-                raise ValueError(
-                    f"data.{name} is of labelled positives; of many classes it has no effect: leave it out"
-                )
+                raise ValueError(f"data.{name} is of labeled positives; of many classes it has no effect: leave it out")
         return self
 
     @model_validator(mode="after")

@@ -95,7 +95,7 @@ class TrainingConfig:
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
-        initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is told,
+        initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is given,
             a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
 
@@ -162,7 +162,7 @@ class SelectionConfig:
         rules: rules replayed on every run: names, or ``{rule: val_f1, validation: 0.05}`` to read the nested
             validation set of that share.
         default: the rule of the headline table. Of the label-free rules PU accuracy loses the least F1 with 20 %
-            of the rows held out, and is not to be told from the non-negative risk with 10 % (results/selection_noise).
+            of the rows held out, and does not differ from the non-negative risk with 10 % (results/selection_noise).
         patience, min_delta: of every rule but ``last``.
         stop: end a run when all its rules have met their patience (never with ``last`` among the rules).
         keep_best: keep the parameters of the epoch that ``default`` selects.

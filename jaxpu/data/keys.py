@@ -1,4 +1,4 @@
-"""The vocabulary of splitting and labelling: keys, rows, and counts that come from fractions."""
+"""The vocabulary of splitting and labeling: keys, rows, and counts that come from fractions."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,10 +1,10 @@
-"""From true labels to a positive-unlabelled training set: which positives are labelled, and which rows are U.
+"""From true labels to a positive-unlabeled training set: which positives are labeled, and which rows are U.
 
-Positives are labelled completely at random (SCAR) or depending on the features (SAR). The labelled set is a pure
+Positives are labeled completely at random (SCAR) or depending on the features (SAR). The labeled set is a pure
 function of the labels, the key, c, the mechanism and its score, and of nothing else: every method and every
-scenario of a seed shares it, so differences between them are paired. With one key, a larger c adds labelled rows to
+scenario of a seed shares it, so differences between them are paired. With one key, a larger c adds labeled rows to
 those of a smaller c. Rows are row numbers into the labels given; how many come out does not depend on the key, which
-can serve a seed's split and its labelling: they draw from independent streams.
+can serve a seed's split and its labeling: they draw from independent streams.
 """
 
 from collections.abc import Callable
@@ -33,11 +33,11 @@ __all__ = [
 
 
 class PUSample(NamedTuple):
-    """A positive-unlabelled training set.
+    """A positive-unlabeled training set.
 
     Attributes:
         labeled: Rows of P, all positive, ascending.
-        unlabeled: Rows of U, ascending; they may include labelled rows (see `SCENARIOS`).
+        unlabeled: Rows of U, ascending; they may include labeled rows (see `SCENARIOS`).
         prior: Share π of positives in U: the class prior that the losses mean.
         prior_all: Share of positives in P and U taken together, which some public code passes for π.
     """
@@ -57,11 +57,11 @@ def pu_sample(
     mechanism: str = "scar",
     score: Float[np.ndarray, " n"] | None = None,
 ) -> PUSample:
-    """Turn labelled rows into a positive-unlabelled training set, and say which π of U that implies.
+    """Turn labeled rows into a positive-unlabeled training set, and say which π of U that implies.
 
     Args:
         labels: True labels (n,) of the training part.
-        key: Source of randomness; the labelled set is that of `label_positives`, whatever the scenario.
+        key: Source of randomness; the labeled set is that of `label_positives`, whatever the scenario.
         scenario: A key of `SCENARIOS`.
         c: Label frequency, in (0, 1].
         mechanism: A key of `MECHANISMS`.
@@ -86,7 +86,7 @@ def pu_sample(
     labeled = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
     unlabeled = unlabeled_rows(len(labels), labeled)
     if len(unlabeled) == 0:
-        raise ValueError("every row is labelled, so no unlabelled row is left; lower c or add negatives")
+        raise ValueError("every row is labeled, so no unlabeled row is left; lower c or add negatives")
     n_positive = int(np.count_nonzero(labels[unlabeled]))
     return PUSample(
         labeled=labeled,
@@ -97,7 +97,7 @@ def pu_sample(
 
 
 def case_control(n: int, labeled: Rows) -> Rows:
-    """P and U as two samples: U has all negatives and n_P positives, taking labelled ones again to reach n_P.
+    """P and U as two samples: U has all negatives and n_P positives, taking labeled ones again to reach n_P.
 
     There are n_P positives in all, so U is all rows, as in `single_set_overlap`: the two differ in what they
     stand for, not in their rows.
@@ -107,12 +107,12 @@ def case_control(n: int, labeled: Rows) -> Rows:
 
 
 def single_set(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labelled rows leave U: π falls from n_P / n to (n_P - n_L) / (n - n_L)."""
+    """One sample, and the labeled rows leave U: π falls from n_P / n to (n_P - n_L) / (n - n_L)."""
     return np.delete(np.arange(n), labeled)
 
 
 def single_set_overlap(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labelled rows stay in U: U is all rows, π = n_P / n."""
+    """One sample, and the labeled rows stay in U: U is all rows, π = n_P / n."""
     del labeled
     return np.arange(n)
 
@@ -122,7 +122,7 @@ SCENARIOS: dict[str, Callable[[int, Rows], Rows]] = {
     "single_set": single_set,
     "single_set_overlap": single_set_overlap,
 }
-"""Scenarios: (number of rows, labelled rows) -> rows of U, ascending."""
+"""Scenarios: (number of rows, labeled rows) -> rows of U, ascending."""
 
 
 def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[np.ndarray, " n"]:
@@ -165,7 +165,7 @@ def label_positives(
     mechanism: str = "scar",
     score: Unchecked | None = None,
 ) -> Rows:
-    """Choose which positives are labelled: n_L = max(1, ⌊c n_P⌋) of the n_P, without replacement.
+    """Choose which positives are labeled: n_L = max(1, ⌊c n_P⌋) of the n_P, without replacement.
 
     Weighted draws are the n_L largest of log w + Gumbel noise, which is sampling without replacement with
     probabilities proportional to w (Efraimidis and Spirakis 2006), stable however small the weights.
@@ -178,7 +178,7 @@ def label_positives(
         score: q (n,) in [0, 1] from `propensity_score`; needed by the SAR mechanisms, ignored by "scar".
 
     Returns:
-        Rows of the labelled positives, ascending.
+        Rows of the labeled positives, ascending.
 
     Raises:
         ValueError: If there is no positive, c is out of range, or the mechanism is unknown or has no score.
@@ -231,7 +231,7 @@ MECHANISMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sar_lbe_b": sar_lbe_b,
     "sar_pusb": sar_pusb,
 }
-"""Labelling mechanisms: (score q, Gumbel noise) of the n_P positives -> a rank; the largest are labelled."""
+"""Labeling mechanisms: (score q, Gumbel noise) of the n_P positives -> a rank; the largest are labeled."""
 
 
 def _checked_score(score: np.ndarray | None, n: int, mechanism: str) -> Float[np.ndarray, " n"]:
