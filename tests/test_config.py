@@ -313,7 +313,7 @@ def test_equal_cells_are_refused_by_name_however_they_are_written(raw, words):
         ),
         ({"methods": [{"preset": "nnpu", "anchor": 0.5}]}, "method.anchor has no effect on method 'nnpu'"),
         ({"kind": "ensemble", "grid": {"factors.dim": [2]}, "factors": {"dim": 3}}, "factors.dim is set by the grid"),
-        ({"kind": "guided", "grid": {"lr": [0.1]}, "lr": 0.2}, "lr is set by the grid"),
+        ({"kind": "guided", "grid": {"training.lr": [0.1]}, "training": {"lr": 0.2}}, "training.lr is set by the grid"),
     ],
 )
 def test_settings_without_effect_are_refused(raw, words):

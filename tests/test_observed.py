@@ -135,6 +135,16 @@ def test_a_sweep_of_observed_labels(table, tmp_path):
     np.testing.assert_array_equal(alone.s, S)
 
 
+def test_default_rules_and_test_rows_are_those_that_need_no_true_labels(table):
+    observed = {"file": table, "observed": "seen", "prior": 0.25}
+    experiment = config.parse({"data": observed, "grid": {"training.lr": [1e-2, 1e-3]}})
+    assert experiment.rules == ("pu_accuracy", "last")
+    assert experiment.data.test == 0
+    assert {cell.selection for cell in config.expand(experiment)} == {experiment.selection}
+    assert config.parse(config.to_dict(experiment)) == experiment
+    assert "val_f1" in config.parse({"data": {"file": table, "label": "seen"}}).rules
+
+
 def test_a_sweep_refuses_what_needs_true_labels_before_it_trains(table, tmp_path):
     for changes, said in [
         (

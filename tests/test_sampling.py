@@ -124,7 +124,7 @@ def test_equal_scores_are_scar():
         (
             np.ones(3, np.int8),
             {"c": 0.5, "mechanism": "sar"},
-            "'sar'; choose from scar, sar_lbe_a, sar_lbe_b",
+            "'sar' .*; choose from scar, sar_lbe_a, sar_lbe_b",
         ),
         (np.ones(3, np.int8), {"c": 0.5, "mechanism": "sar_pusb"}, r"needs score=propensity_score\(x, y\)"),
         (np.ones(3, np.int8), {"c": 0.5, "mechanism": "sar_pusb", "score": np.ones((3, 1))}, r"got \(3, 1\)"),

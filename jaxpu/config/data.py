@@ -5,9 +5,8 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs
 
-from jaxpu.config.common import STRICT, Share
+from jaxpu.config.common import STRICT, Share, with_defaults
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -66,13 +65,14 @@ class DataConfig:
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_own_data(cls, given: Any) -> Any:
-        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
-        if not isinstance(raw, dict) or not isinstance(raw.get("file"), str) or not raw["file"]:
-            return given
-        stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
-        only_observed = raw.get("observed") and not raw.get("label")
-        raw = {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
-        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+        def add(raw: dict[str, Any]) -> dict[str, Any]:
+            if not isinstance(raw.get("file"), str) or not raw["file"]:
+                return raw
+            stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
+            only_observed = raw.get("observed") and not raw.get("label")
+            return {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
+
+        return with_defaults(given, add)
 
     @model_validator(mode="after")
     def _own_data_fits(self) -> "DataConfig":

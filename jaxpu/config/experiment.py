@@ -8,16 +8,11 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.base import AnyExperiment
+from jaxpu.config.base import AnyExperiment, check_names
 from jaxpu.config.common import STRICT
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
-from jaxpu.config.schema import (
-    ModelConfig,
-    SelectionConfig,
-    TrainingConfig,
-    as_dict,
-)
+from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import mistaken, put, validate, value_at
 from jaxpu.methods import Method, as_entry, asks_for, named_method
 from jaxpu.selection import RULES
@@ -120,10 +115,7 @@ class Experiment(AnyExperiment):
     @classmethod
     def _methods_exist(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         resolved = [named_method(entry) for entry in value]
-        names = [name for name, _ in resolved]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
+        check_names([name for name, _ in resolved])
         wrong = [line for entry, (_, method) in zip(value, resolved, strict=True) for line in mistaken(entry, method)]
         if wrong:
             raise ValueError(wrong[0])
@@ -146,6 +138,14 @@ class Experiment(AnyExperiment):
         if self.kind == "pu" and self.data.task != "pu":
             raise ValueError("data.task is the kind of the experiment: write kind: multiclass instead")
         object.__setattr__(self, "data", dataclasses.replace(self.data, task=self.kind))
+        return self
+
+    @model_validator(mode="after")
+    def _default_rules_need_no_unknown_label(self) -> "Experiment":
+        s = self.selection
+        if not self.data.truth and s.rules == SelectionConfig().rules and s.default.entry.label_free:
+            known = tuple(rule for rule in s.rules if rule.entry.label_free)
+            object.__setattr__(self, "selection", dataclasses.replace(s, rules=known))
         return self
 
     @model_validator(mode="after")

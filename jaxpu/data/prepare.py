@@ -15,8 +15,9 @@ import numpy as np
 
 from jaxpu.config import ConfigError, DataConfig, digest
 from jaxpu.data import sampling
-from jaxpu.data.content import arrays, identity, keep, labels_of
+from jaxpu.data.content import arrays, identity, labels_of
 from jaxpu.data.dataset import Dataset
+from jaxpu.data.loading import keep
 
 
 class Rows(NamedTuple):

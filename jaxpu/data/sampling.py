@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Num
 
-from jaxpu.data.keys import Key, Rows, choose, floor_of, generator
 from jaxpu.data.labels import Labels, Unchecked, is_positive
-from jaxpu.data.splitting import Split, long_tail, split, standardization
+from jaxpu.data.splitting import Key, Rows, Split, floor_of, generator, long_tail, split, standardization
+from jaxpu.errors import unknown
 
 __all__ = [
     "MECHANISMS",
@@ -30,6 +30,13 @@ __all__ = [
     "split",
     "standardization",
 ]
+
+
+SCENARIOS = ("case_control", "single_set", "single_set_overlap")
+"""What U is. ``case_control``: P and U are two samples, U of all negatives and n_P positives, labeled ones taken again
+to reach n_P. ``single_set``: one sample that the labeled rows leave: π falls from n_P / n to (n_P - n_L) / (n - n_L).
+``single_set_overlap``: one sample in which they stay. In the first and the last U is all rows: they differ in what
+they stand for, not in their rows."""
 
 
 class PUSample(NamedTuple):
@@ -62,7 +69,7 @@ def pu_sample(
     Args:
         labels: True labels (n,) of the training part.
         key: Source of randomness; the labeled set is that of `label_positives`, whatever the scenario.
-        scenario: A key of `SCENARIOS`.
+        scenario: One of `SCENARIOS`.
         c: Label frequency, in (0, 1].
         mechanism: A key of `MECHANISMS`.
         score: q (n,) for the SAR mechanisms.
@@ -82,9 +89,11 @@ def pu_sample(
         single_set 20 480 0.1667
         single_set_overlap 20 500 0.2
     """
-    unlabeled_rows = choose(SCENARIOS, scenario, "scenario")
+    if scenario not in SCENARIOS:
+        raise ValueError(unknown("scenario", scenario, SCENARIOS))
     labeled = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
-    unlabeled = unlabeled_rows(len(labels), labeled)
+    every = np.arange(len(labels))
+    unlabeled = np.delete(every, labeled) if scenario == "single_set" else every
     if len(unlabeled) == 0:
         raise ValueError("every row is labeled, so no unlabeled row is left; lower c or add negatives")
     n_positive = int(np.count_nonzero(labels[unlabeled]))
@@ -94,35 +103,6 @@ def pu_sample(
         prior=n_positive / len(unlabeled),
         prior_all=(n_positive + len(labeled)) / (len(unlabeled) + len(labeled)),
     )
-
-
-def case_control(n: int, labeled: Rows) -> Rows:
-    """P and U as two samples: U has all negatives and n_P positives, taking labeled ones again to reach n_P.
-
-    There are n_P positives in all, so U is all rows, as in `single_set_overlap`: the two differ in what they
-    stand for, not in their rows.
-    """
-    del labeled
-    return np.arange(n)
-
-
-def single_set(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labeled rows leave U: π falls from n_P / n to (n_P - n_L) / (n - n_L)."""
-    return np.delete(np.arange(n), labeled)
-
-
-def single_set_overlap(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labeled rows stay in U: U is all rows, π = n_P / n."""
-    del labeled
-    return np.arange(n)
-
-
-SCENARIOS: dict[str, Callable[[int, Rows], Rows]] = {
-    "case_control": case_control,
-    "single_set": single_set,
-    "single_set_overlap": single_set_overlap,
-}
-"""Scenarios: (number of rows, labeled rows) -> rows of U, ascending."""
 
 
 def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[np.ndarray, " n"]:
@@ -193,11 +173,12 @@ def label_positives(
         raise ValueError("there is no positive row to label")
     if not 0 < c <= 1:
         raise ValueError(f"expected a label frequency c in (0, 1], got {c}")
-    rank = choose(MECHANISMS, mechanism, "mechanism")
+    if mechanism not in MECHANISMS:
+        raise ValueError(unknown("mechanism", mechanism, MECHANISMS))
     q = np.ones(len(labels)) if mechanism == "scar" else _checked_score(score, len(labels), mechanism)
     noise = generator(key, "label").gumbel(size=len(positives))
     n_labeled = max(1, floor_of(c, len(positives)))
-    first = np.argsort(-rank(q[positives], noise), kind="stable")[:n_labeled]
+    first = np.argsort(-MECHANISMS[mechanism](q[positives], noise), kind="stable")[:n_labeled]
     return np.sort(positives[first])
 
 

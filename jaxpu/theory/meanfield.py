@@ -148,7 +148,7 @@ def slope(z: ScalarLike, setting: Setting, lams: Float[Array, " k"]) -> Scalar:
         >>> round(float(slope(0.0, setting(METHODS["pudra"], 0.4), jnp.zeros(0))), 4)  # (p - π)(1 - p) at p = ½
         0.05
     """
-    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), setting, lams)
+    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), jax.tree.map(jnp.asarray, setting), lams)
 
 
 def _loss(z: Scalar, setting: Setting, lams: Array) -> Scalar:
