@@ -34,7 +34,7 @@ class RatingsConfig:
 
     Attributes:
         source: ``synthetic`` (:func:`jaxpu.ensemble.synthetic_ratings`), ``classifiers`` (out-of-fold probabilities of
-            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` are the classifiers).
+            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` rate).
         n, classifiers, quality: of the synthetic ratings. rate: share of positives; of ``classifiers`` positives are
             left out until it is reached, None leaves the data as they are.
         labeled: share of the instances whose label is known; the others are the test set.
