@@ -10,7 +10,7 @@ from polars.testing import assert_frame_equal
 from problems import tiny
 from scipy import stats as scipy_stats
 
-from jaxpu.analysis import summary
+from jaxpu.analysis import analyze, summary
 from jaxpu.config import parse
 
 NAN = float("nan")
@@ -303,7 +303,24 @@ def test_without_labels_what_needs_them_is_left_out():
     assert not {"f1", "regret", "verdict", "explanation"} & {*found.selected.columns}
     assert (found.verdicts.height, found.rules.height) == (0, 0)
     metrics = found.summary["metric"].unique(maintain_order=True).to_list()
-    assert metrics == ["predicted_positive", "epoch", "epochs_run", "score_mean", "score_sd"]
+    assert metrics == ["predicted_positive", "epoch", "epochs_run", "score_mean", "score_sd", "proxy_pu_auc"]
+
+
+def test_without_labels_verdicts_are_of_what_p_and_u_tell():
+    told = {"val_proxy_pu_auc": 0.9, "val_unlabeled_positive": 0.4, "val_unlabeled_mean": 0.4}
+    told |= {"val_unlabeled_sd": 0.3, "val_given_prior": 0.4}
+    runs = hand_made([("pudra", 4), ("pudra", 5)]).select(pl.exclude("^(test|val)_oracle_.*$"))
+    shifted = pl.when(pl.col("seed") == 5).then(0.9).otherwise(pl.col("val_unlabeled_positive"))
+    runs = runs.with_columns(**{name: pl.lit(value) for name, value in told.items()})
+    runs = runs.with_columns(val_unlabeled_positive=shifted)
+    asked = experiment(methods=["pudra"], seeds=2, selection={"rules": ["last"], "default": "last"})
+    found = summary.tables(runs, asked)
+    assert found.selected["verdict"].to_list() == ["healthy", "prior_mismatch"]
+    judged = row(found.verdicts, selection="last")
+    assert (judged["failing"], judged["n"]) == (1, 2)
+    assert row(found.summary, metric="unlabeled_positive")["mean"] == pytest.approx(0.65)
+    [method] = analyze(runs, asked)
+    assert method.rows[0].judged.failing.occurred == 1
 
 
 def test_kinds_without_rules_are_judged_as_recorded_and_share_the_tables():

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 import jax
 
 from jaxpu import train
+from jaxpu.analysis.selection import kept_columns
 from jaxpu.collapse import Verdict
 from jaxpu.config import AnyExperiment, Cell, Experiment, check_claims, expand
 from jaxpu.data import Dataset
@@ -41,6 +42,6 @@ def recorded(cells: Sequence[Cell], dataset: Dataset | None = None) -> tuple[str
     """The columns that ``selected`` will have, from the training of one cell, traced and not run."""
     key, data, static, hyper = job.inputs(cells[0], cells[0].first_seed, dataset=dataset)
     history = jax.eval_shape(functools.partial(train.train, config=static), key, data, hyper=hyper).history
-    scalars = [name for name, values in history.items() if values.ndim == 1 and not name.startswith("val")]
+    scalars = kept_columns(name for name, values in history.items() if values.ndim == 1)
     by_rule = [name for name in BY_RULE if name not in ("f1", "regret") or "test_oracle_f1_decision" in history]
     return (*by_rule, *scalars)

@@ -4,6 +4,7 @@ An epoch improves on the best so far when it beats it by more than ``min_delta``
 epochs have passed without improvement. Training (:mod:`jaxpu.train`) follows the same rules on the device.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxtyping import Float
 from jaxpu import collapse
 from jaxpu.config import END, AnyExperiment, Cell, Experiment, RuleChoice, expand
 
-RECORDED = ("test_", "val", "train_", "probe_")
+RECORDED = ("test_", "train_", "probe_", "val")
 """How the names of recorded numbers begin."""
 
 
@@ -103,10 +104,25 @@ def columns_of(run: pl.DataFrame) -> dict[str, np.ndarray]:
     return {name: run[name].to_numpy() for name in names}
 
 
+def kept_columns(recorded: Iterable[str]) -> list[str]:
+    """The recorded columns that ``selected`` has: of test and training, and without labels those of validation.
+
+    >>> kept_columns(["val_oracle_f1", "test_oracle_f1"]), kept_columns(["val_proxy_pu_auc", "val@0.1_proxy_pu_auc"])
+    (['test_oracle_f1'], ['val_proxy_pu_auc'])
+    """
+    names = list(recorded)
+    told = ("test_", "train_", "probe_") if any(name.startswith("test_oracle_") for name in names) else RECORDED
+    return [name for name in names if name.startswith(told) and not name.startswith("val@")]
+
+
 def trajectory(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns of one run as :func:`jaxpu.collapse.diagnose_run` takes them."""
-    test = {name.removeprefix("test_"): v for name, v in columns.items() if name.startswith("test_")}
-    return test | {"loss": columns["train_loss"]}
+    """The columns of one run as :func:`jaxpu.collapse.diagnose_run` takes them.
+
+    Those of the test rows; where their labels are not known, what P and U tell of the validation rows.
+    """
+    judged = "test_" if "test_oracle_f1" in columns else "val_"
+    found = {name.removeprefix(judged): values for name, values in columns.items() if name.startswith(judged)}
+    return found | {"loss": columns["train_loss"]}
 
 
 def _as_recorded(runs: pl.DataFrame, identity: tuple[str, ...]) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
@@ -137,23 +153,24 @@ def _select_one(
         "rule_defined": defined,
         "decision": cell.method.decision,
     }
-    diagnosis, reported = None, columns.get(f"test_{rule.reported}")
+    reported = columns.get(f"test_{rule.reported}")
     if reported is not None:
-        diagnosis = _diagnose(columns, reported, cell, kept, looked_at)
-        row |= {
-            "f1": float(reported[kept]),
-            "regret": float(np.nanmax(reported) - reported[kept]),
-            "verdict": str(diagnosis.verdict),
-            "explanation": diagnosis.explanation,
-        }
-    return row | {name: float(v[kept]) for name, v in columns.items() if not name.startswith("val")}, diagnosis
+        row |= {"f1": float(reported[kept]), "regret": float(np.nanmax(reported) - reported[kept])}
+    diagnosis = _diagnose(columns, reported, cell, kept, looked_at)
+    if diagnosis is not None:
+        row |= {"verdict": str(diagnosis.verdict), "explanation": diagnosis.explanation}
+    return row | {name: float(columns[name][kept]) for name in kept_columns(columns)}, diagnosis
 
 
 def _diagnose(
-    columns: dict[str, np.ndarray], reported: np.ndarray, cell: Cell, kept: int, looked_at: int
-) -> collapse.Diagnosis:
+    columns: dict[str, np.ndarray], reported: np.ndarray | None, cell: Cell, kept: int, looked_at: int
+) -> collapse.Diagnosis | None:
+    judged = trajectory(columns)
+    if reported is not None:
+        judged |= {"oracle_f1_decision": reported}
+    elif "unlabeled_positive" not in judged:
+        return None
     # a rule judges the run that it would have trained: later epochs are there for other rules' patience
-    test = trajectory(columns) | {"oracle_f1_decision": reported}
-    trained = {name: values[:looked_at] for name, values in test.items()}
+    trained = {name: values[:looked_at] for name, values in judged.items()}
     driver = columns["train_target"][:looked_at] if cell.method.mixup else None
     return collapse.diagnose_run(trained, kept, driver=driver)

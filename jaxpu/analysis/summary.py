@@ -68,7 +68,8 @@ def tables(runs: pl.DataFrame, experiment: AnyExperiment) -> Tables:
 
         ``selected``: one row a run and rule, with the epoch kept, the F1 that the rule reports, its regret
         against the best epoch recorded of the run (one yardstick for all rules), the test metrics there and the
-        verdict with its explanation. What needs labels is not there without them.
+        verdict with its explanation. What needs labels is not there without them; the verdict is then one of what P
+        and U tell of the validation rows.
         ``summary``: dataset, method, grid columns, selection, metric, threshold, n, mean, median, sd, ci_low, ci_high
         (95 % BCa bootstrap of the mean; Wilson for shares of runs), iqm, median_ci_low, median_ci_high (of F1 only),
         count (of shares), missing (runs that have no finite value). Shares are ``f1_below`` its threshold, and
@@ -115,9 +116,9 @@ def _metrics(group: pl.DataFrame, identity: Sequence[str]) -> Iterator[tuple[str
     by_rules = "rule_defined" in group.columns  # then what training recorded is there, too
     for column, kind in group.schema.items():
         known = column in NAMES or column in _LEFT_OUT or column in identity or column == "seed"
-        wanted = column.startswith(("test_", "probe_")) if by_rules else kind.is_numeric()
+        wanted = column.startswith(("test_", "probe_", "val_")) if by_rules else kind.is_numeric()
         if wanted and not known and group[column].null_count() < group.height:
-            yield column, column.removeprefix("test_").removeprefix("oracle_")
+            yield column, column.removeprefix("test_").removeprefix("val_").removeprefix("oracle_")
 
 
 def _row(name: str, column: pl.Series) -> dict[str, Any]:

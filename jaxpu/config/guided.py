@@ -8,9 +8,10 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT
+from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points, swept
-from jaxpu.config.schema import DataConfig, ModelConfig, TrainingConfig, as_dict
+from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import put, validate, value_at
 
 Teacher = Literal["mixup", "plain"]

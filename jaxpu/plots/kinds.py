@@ -215,6 +215,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], ...]] = {
     "guided": ({"kind": "courses", "metrics": ["accuracy", "log_loss", "kept"]},),
 }
 """The figures of an experiment that asks for none, by its kind; those with nothing to show are left out."""
+DEFAULTS["observed"] = DEFAULTS["pu"][3:4]
 DEFAULTS["multiclass"] = (*DEFAULTS["pu"][:6], DEFAULTS["pu"][6] | {"metric": "test_predicted_most"})
 
 
