@@ -166,7 +166,7 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    frames = frames_of({"runs": recorded, **made._asdict()}, resolved)
+    frames = frames_of({"runs": recorded, **made._asdict(), "paths": analysis.paths(recorded)}, resolved)
     write(folder, frames, provenance, resolved)
     return terminal.results(frames, resolved)
 
@@ -254,7 +254,7 @@ def _failing(selected: pl.DataFrame, rules: Sequence[str]) -> Markdown:
     rows = [
         [
             code(row["label"]), str(row["seed"]), rule_name(row["selection"]), str(row.get("epoch", "–")),
-            number(row.get("f1")), number(row.get("test_oracle_auc", row.get("roc_auc"))),
+            number(row.get("f1")), number(row.get("test_oracle_auc", row.get("auc"))),
             tables.bold(verdict_name(row["verdict"])), row.get("explanation") or "",
         ]
         for row in failing.head(MOST_RUNS).iter_rows(named=True)

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 import yaml
 
-from jaxpu import plots
+from jaxpu import analysis, plots
 from jaxpu.config import load_yaml
 from jaxpu.plots.frames import METRIC_NAMES, NothingToShow, labelled, metric_name, setting, setting_name, with_point
 from jaxpu.plots.kinds import Figure, Frames, Picture
@@ -71,6 +71,8 @@ class Results:
 
     def frame(self, experiment: str, name: str) -> pl.LazyFrame:
         """One of the frames of an experiment: runs, selected, summary, verdicts, claims, rules or paths."""
+        if name == "paths":
+            return analysis.paths(self.frame(experiment, "runs").collect()).lazy()
         stem = self.path(experiment) / name
         if stem.with_suffix(".parquet").exists():
             return pl.scan_parquet(stem.with_suffix(".parquet"))

@@ -42,8 +42,8 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "multiclass": (Column("accuracy", "accuracy", "mean"), *_F1[1:]),
     "ensemble": (
-        Column("PR-AUC [95 % interval]", "pr_auc"),
-        Column("ROC-AUC", "roc_auc", "median"),
+        Column("PR-AUC [95 % interval]", "average_precision"),
+        Column("ROC-AUC", "auc", "median"),
         Column("upside down [95 % interval]", "inverted", "share"),
         Column("Brier", "brier", "median"),
         Column("mean w", "w_mean", "median"),
@@ -52,7 +52,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "guided": (
         Column("accuracy [95 % interval]", "accuracy"),
         Column("log-loss [95 % interval]", "log_loss"),
-        Column("ROC-AUC", "roc_auc", "median"),
+        Column("ROC-AUC", "auc", "median"),
         Column("kept", "kept", "median"),
     ),
 }
