@@ -45,7 +45,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     >>> round(low, 4), round(high, 4)
     (0.0232, 0.2585)
     """
-    _check_level(level)
+    check_level(level)
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n = {n}; got {successes}")
     if n == 0:
@@ -139,7 +139,7 @@ def interquartile_mean(values: ArrayLike) -> float:
 def _bootstrap(
     values: ArrayLike, statistic: Callable, method: str, level: float, seed: int, resamples: int
 ) -> Interval:
-    _check_level(level)
+    check_level(level)
     sample = sample_of(values)
     if sample.size < 2 or not np.isfinite(sample).all():
         return Interval(float("nan"), float("nan"))
@@ -172,6 +172,11 @@ def sample_of(values: ArrayLike) -> Float[np.ndarray, " n"]:
     return sample
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Whether a confidence level is one.
+
+    Raises:
+        ValueError: it is not.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, for example 0.95; got {level}")
