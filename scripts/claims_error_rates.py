@@ -1,4 +1,4 @@
-"""How often a claim whose true value lies exactly at its bound is called supported, or refuted: results/claims_error_rates.md.
+"""How often a claim that is true just at its bound is called supported, or refuted: results/claims_error_rates.md.
 
 python scripts/claims_error_rates.py [--simulations 2000] [--check]
 

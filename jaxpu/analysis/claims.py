@@ -183,8 +183,8 @@ def _holds(claim: Claim, value: float) -> bool:
 def bound(claim: Claim) -> str:
     """What a number was held against, in signs.
 
-    >>> bound(Claim(claim="", of=Which(), at_least=0.05)), bound(Claim(claim="", of=Which(), minus=Which(), within=0.01))
-    ('>= 0.05', 'within 0.01')
+    >>> bound(Claim(claim="", of=Which(), at_least=0.05))
+    '>= 0.05'
     """
     sign = ">=" if claim.at_least is not None else "<=" if claim.at_most is not None else "within"
     return f"{sign} {claim.bound:g}"

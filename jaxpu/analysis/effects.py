@@ -1,4 +1,4 @@
-"""What a claim is about, measured over seeds: its statistic, interval and p-values; see :mod:`jaxpu.analysis.claims`."""
+"""What a claim is about, measured over seeds: statistic, interval, p-values; see :mod:`jaxpu.analysis.claims`."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

@@ -15,9 +15,9 @@ LINEAR = 0.01
 
 
 def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said: str) -> Figure:
-    """Draw each method's difference from the reference, the mean over seeds (of heavy-tailed metrics the
-    median) with its 95 % interval.
+    """Draw each method's difference from the reference, over seeds, with its 95 % interval.
 
+    It is the mean, or of heavy-tailed metrics (:data:`jaxpu.analysis.metrics.HEAVY_TAILED`) the median.
     Blue is ahead of the reference, red is behind, grey cannot be told (the interval holds 0).
 
     Args:

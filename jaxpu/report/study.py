@@ -25,8 +25,8 @@ from jaxpu.config import load_yaml
 from jaxpu.plots.frames import NothingToShow, labelled, metric_name, setting, setting_name, with_point
 from jaxpu.plots.kinds import Figure, Frames, Picture
 from jaxpu.plots.rules import rule_name
-from jaxpu.report import experiment as one
 from jaxpu.report import claims, tables
+from jaxpu.report import experiment as one
 from jaxpu.report.page import PageError, fill, page
 from jaxpu.report.text import Markdown, code, listed, mean, number, plain, table
 from jaxpu.report.words import verdict_name

@@ -7,7 +7,7 @@ import polars as pl
 
 from jaxpu.plots.frames import NothingToShow, labelled, metric_name
 from jaxpu.plots.rules import known, rule_name
-from jaxpu.report.text import Markdown, code, fold, mean, number, plain, share, table
+from jaxpu.report.text import Markdown, code, fold, mean, number, share, table
 from jaxpu.report.words import verdict_name
 from jaxpu.selection import RULES
 

@@ -126,6 +126,7 @@ def mean_test(values: ArrayLike, bound: float | int = 0.0, level: float = 0.95) 
     n = values.shape[-1]
     if n == 0:
         return unknown(values.shape[:-1], 0)
+    values = snapped(values, bound)
     mean = values.mean(-1)
     finite = np.isfinite(values).all(-1)
     if n == 1:

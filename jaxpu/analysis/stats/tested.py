@@ -59,11 +59,14 @@ def snapped(values: ArrayLike, bound: float | int, scale: Any = 0.0) -> Float[np
         values: (..., n). bound: what they are held against. scale: size of the numbers that were subtracted to make
             them, per value or for all; a difference of two numbers is not exact to its own size, but to theirs.
 
+    Values that are not finite become NaN.
+
     >>> snapped(np.array([0.3 - 0.2, 0.2]), 0.1, 0.3).tolist()
     [0.1, 0.2]
     """
     values = np.asarray(values, dtype=np.float64)
     size = np.maximum(np.maximum(np.abs(values), np.abs(scale)), abs(bound))
+    values = np.where(np.isfinite(values), values, np.nan)
     return np.where(np.abs(values - bound) <= TIE * size, bound, values)
 
 
