@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 def clustered(rng: np.random.Generator, shape: tuple[int, int], cells: int, p: float, icc: float) -> np.ndarray:
     """Shares of a seed's cells: beta-binomial, with this correlation between the cells of a seed."""
-    chance = np.full(shape, p) if icc == 0 else rng.beta(*(q * (1 / icc - 1) for q in (p, 1 - p)), shape)
+    chance = np.full(shape, p) if icc == 0 else rng.beta(p * (1 / icc - 1), (1 - p) * (1 / icc - 1), shape)
     return rng.binomial(cells, chance) / cells
 
 

@@ -7,10 +7,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT, PositiveInt, Share
 from jaxpu.config.ensemble import SCORES
 from jaxpu.config.grid import points, swept
-from jaxpu.config.schema import PositiveInt, Share, as_dict
+from jaxpu.config.schema import as_dict
 from jaxpu.config.validate import validate, value_at
 
 Teacher = Literal["mixup", "plain"]

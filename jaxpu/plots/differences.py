@@ -29,8 +29,8 @@ def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said
         NothingToShow: the frame lacks a column, the reference or other methods.
 
     >>> runs = pl.DataFrame({"method": ["a"] * 3 + ["b"] * 3, "seed": [0, 1, 2] * 2,
-    ...                      "accuracy": [0.8, 0.9, 0.7, 0.81, 0.92, 0.73]})
-    >>> paired_differences(runs, "a", "accuracy", "accuracy").get_suptitle()
+    ...                      "test_oracle_accuracy": [0.8, 0.9, 0.7, 0.81, 0.92, 0.715]})
+    >>> paired_differences(runs, "a", "test_oracle_accuracy", "accuracy").get_suptitle()
     'Accuracy against a: ahead is b; behind is none'
     """
     require(selected, "method", "seed", metric)

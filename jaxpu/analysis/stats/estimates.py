@@ -6,7 +6,7 @@ two values, or of values that are not all finite. To leave NaN values out, do so
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -16,10 +16,10 @@ _BATCH_ELEMENTS = 4_000_000  # resampled numbers held at once: BCa's jackknife a
 
 
 class Interval(NamedTuple):
-    """The two ends of a confidence interval; both NaN where the data cannot tell."""
+    """The two ends of a confidence interval, numbers, or arrays of them; both NaN where the data cannot tell."""
 
-    low: float
-    high: float
+    low: Any
+    high: Any
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:

@@ -122,12 +122,12 @@ def _paired(difference: np.ndarray, margin: float | int, level: float, cells: fl
     mean, extreme = difference.mean(-1), np.abs(difference).mean(-1) - difference.mean(-1) ** 2
     spread = difference.var(-1, ddof=1) if n > 1 else np.zeros_like(mean)
     times = _worth(spread, extreme, (difference != 0).sum(-1), cells)
-    counts = [np.maximum(side * difference, 0).sum(-1) * times for side in (1, -1)]
+    more, less = (np.maximum(side * difference, 0).sum(-1) * times for side in (1, -1))
     quantile = statistics.NormalDist().inv_cdf((1 + level) / 2)
-    low, high = (_end(*counts, n * times, mean, side * quantile, -side) for side in (1, -1))
+    low, high = (_end(more, less, n * times, mean, quantile, end) for end in (-1, 1))
     from scipy import special  # takes a while to import
 
-    z = _score(*counts, n * times, np.asarray(margin))
+    z = _score(more, less, n * times, np.asarray(margin))
     return Tested(mean, Interval(low, high), *tails(special.ndtr(-z), special.ndtr(z)), n)
 
 
@@ -144,10 +144,10 @@ def _worth(spread: Any, extreme: Any, seen: Any, cells: float | int) -> Any:
 def _end(more: Any, less: Any, n: Any, found: Any, quantile: float, towards: int) -> Any:
     """Where the score is the quantile, by bisection between what was found and -1 or 1; the score falls with δ."""
     inner, outer = np.array(found, dtype=np.float64), np.full(np.shape(found), towards * (1 - 1e-9))
-    beyond = np.abs(_score(more, less, n, outer)) > abs(quantile)
+    beyond = np.abs(_score(more, less, n, outer)) > quantile
     for _ in range(60):
         middle = (inner + outer) / 2
-        inside = np.abs(_score(more, less, n, middle)) < abs(quantile)
+        inside = np.abs(_score(more, less, n, middle)) < quantile
         inner, outer = np.where(inside, middle, inner), np.where(inside, outer, middle)
     return np.where(beyond, (inner + outer) / 2, float(towards))[()]
 

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 from numpy.typing import ArrayLike
 
 from jaxpu.analysis.stats.estimates import Interval
@@ -52,7 +51,7 @@ def where(known: Any, tested: Tested) -> Tested:
     return Tested(numbers[2], Interval(numbers[0], numbers[1]), numbers[3], below, tested.n)
 
 
-def snapped(values: ArrayLike, bound: float | int, scale: Any = 0.0) -> Float[np.ndarray, "*samples n"]:
+def snapped(values: ArrayLike, bound: float | int, scale: Any = 0.0) -> np.ndarray:
     """Values with those set to the bound that differ from it by rounding alone.
 
     Args:
