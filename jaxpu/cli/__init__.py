@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import tyro
 
@@ -14,9 +14,6 @@ from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
-
-if TYPE_CHECKING:
-    from jaxpu.config import Experiment
 
 
 @dataclass(frozen=True)
@@ -28,7 +25,7 @@ class Run:
     """
 
     config: Annotated[Path, tyro.conf.Positional]
-    """The experiment, a YAML file; the ones that come with jaxpu are in configs/."""
+    """The experiment: a YAML file, or the name of one that comes with jaxpu (jaxpu list)."""
     overrides: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Settings to change: dotted.path=value, the value in YAML."""
     seeds: int | None = None
@@ -51,7 +48,7 @@ class Report:
 
 @dataclass(frozen=True)
 class List:
-    """List datasets, methods and selection rules, and what ensembles are made of."""
+    """List configurations, datasets, methods and selection rules, and what ensembles are made of."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +76,7 @@ def main(arguments: list[str] | None = None) -> None:
     # tyro takes unions of annotated types, which the type system has no way to say
     command = tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
     from jaxpu.config import ConfigError
-    from jaxpu.results import NothingFinished, ResultsError
+    from jaxpu.runs import NothingFinished, ResultsError
 
     try:
         code = _do(command)
@@ -91,9 +88,21 @@ def main(arguments: list[str] | None = None) -> None:
     except (ConfigError, ResultsError) as error:
         print(f"jaxpu: {error}", file=sys.stderr)
         sys.exit(1 if isinstance(error, NothingFinished) else 2)
+    except (OSError, MemoryError, RecursionError) as error:
+        print(f"jaxpu: {_in_words(error)}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("\njaxpu: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _in_words(error: BaseException) -> str:
+    """What the machine refused, in a line."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}; make room or permission there, or give another folder"
+    what = "memory is full" if isinstance(error, MemoryError) else "the input is nested too deep"
+    return f"{what}; give less at once"
 
 
 def _do(command: Any) -> int:
@@ -112,36 +121,26 @@ def _do(command: Any) -> int:
 
 
 def _run(command: Run) -> int:
-    from jaxpu import config
+    from jaxpu import api, config
     from jaxpu.analysis.check import check
-    from jaxpu.cli.study import KINDS, run_study
+    from jaxpu.report import check_figures
 
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     experiment = config.load(command.config, overrides)
     folder = command.out or Path("results") / experiment.name
+    api.set_up(experiment.placement.devices)
+    check(experiment)
+    check_figures(experiment)
     try:
-        if experiment.kind in KINDS:
-            _prepare_backend(None)
-            check(experiment)
-            return run_study(experiment, folder, fresh=command.fresh, quiet=command.quiet)
-        _prepare_backend(experiment.placement.devices)
-        check(experiment)
-        return _sweep(experiment, folder, command)
+        with Screen(quiet=command.quiet) as screen:
+            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
-
-
-def _sweep(experiment: "Experiment", folder: Path, command: Run) -> int:
-    _prepare_backend(experiment.placement.devices)
-    from jaxpu import sweep
-
-    with Screen(quiet=command.quiet) as screen:
-        outcome = sweep.run(experiment, folder, fresh=command.fresh, watch=screen.show)
-    _write(folder, experiment, outcome.runs, outcome.provenance)
+    _publish(folder, experiment, outcome.runs, outcome.provenance)
     if outcome.failures:
         failures = "; ".join(outcome.failures)
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
@@ -163,28 +162,7 @@ def _override(word: str) -> tuple[str, Any]:
         raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
-def _prepare_backend(devices: int | None) -> None:
-    """One virtual CPU device a core, and the persistent compilation cache; before jax is first used.
-
-    Runs go side by side on the cores as separate single-threaded programs, which beats many threads inside
-    small matrix products. ``JAXPU_CACHE_DIR`` moves the cache, an empty value switches it off.
-    """
-    import jax
-
-    options = cast(Any, jax.config)  # jax adds its options as attributes while it is imported
-    if options.jax_num_cpu_devices < 1 and "xla_force_host_platform_device_count" not in os.environ.get(
-        "XLA_FLAGS", ""
-    ):
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        jax.config.update("jax_num_cpu_devices", devices or cores)
-    default = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "jaxpu" / "xla"
-    cache = os.environ.get("JAXPU_CACHE_DIR", str(default))
-    if cache:
-        jax.config.update("jax_compilation_cache_dir", cache)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
-
-
-def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
+def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
     from jaxpu import report
 
     report.console().print(report.publish(folder, experiment, recorded, provenance))
@@ -192,16 +170,12 @@ def _write(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, A
 
 
 def _report(folder: Path) -> int:
-    from jaxpu import config, results
-    from jaxpu.cli.study import KINDS, report_study
+    from jaxpu import config, kinds, runs
 
-    raw = results.read_yaml(folder / "config.yaml")
-    if raw.get("kind") in KINDS:
-        return report_study(folder, raw)
-    resolved, provenance, runs = results.read_folder(folder)
+    resolved, provenance, recorded = runs.read_folder(folder)
     experiment = config.parse(resolved, where=str(folder / "config.yaml"))
-    _write(folder, experiment, runs, provenance)
-    missing = len(config.expand(experiment)) * experiment.seeds - runs["run_id"].n_unique()
+    missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])
+    _publish(folder, experiment, recorded, provenance)
     if missing:
         print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
         return 1

@@ -1,13 +1,13 @@
-"""What a sweep says while it runs."""
+"""What an experiment says while it runs."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxpu.sweep import Progress
+    from jaxpu.runs.engine import Progress
 
 
 class Screen:
-    """Shows a sweep's progress on a terminal, and its notes as lines anywhere."""
+    """Shows an experiment's progress on a terminal, and its notes as lines anywhere."""
 
     def __init__(self, *, quiet: bool):
         from rich.console import Console
@@ -36,7 +36,7 @@ class Screen:
         self.bar.stop()
 
     def show(self, progress: "Progress") -> None:
-        """Take in what the sweep says."""
+        """Take in what the engine says."""
         if progress.note and not self.quiet:
             self.console.print(progress.note, highlight=False)
         share = progress.runs_done / progress.runs_total

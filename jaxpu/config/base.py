@@ -37,6 +37,8 @@ class AnyExperiment:
             ``[{data.name: digits, training.epochs: 20, seeds: 8}, {data.name: spambase, training.epochs: 40}]``.
         claims: what is to be decided. placement: where runs go.
         probes: what else is recorded after every epoch: names, or ``package.module:function``.
+        figures: what its page shows, each a ``kind`` of :mod:`jaxpu.plots.kinds` with its options; if none, those of
+            its kind.
     """
 
     SWEEPS: ClassVar[tuple[str, ...]] = ()
@@ -51,6 +53,7 @@ class AnyExperiment:
     claims: tuple[Claim, ...] = ()
     placement: PlacementConfig = Field(default_factory=PlacementConfig)
     probes: tuple[str, ...] = ()
+    figures: tuple[dict[str, Any], ...] = ()
 
     @property
     def grid_columns(self) -> tuple[str, ...]:

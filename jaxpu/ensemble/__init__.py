@@ -27,7 +27,8 @@ from jaxpu.ensemble.baselines import BASELINES
 from jaxpu.ensemble.confidence import CONFIDENCE, confidence
 from jaxpu.ensemble.descent import descend
 from jaxpu.ensemble.synthetic import Drawn, synthetic_ratings
-from jaxpu.ensemble.trainers import TRAINERS, Fit, History, continue_aggregator, fit_als, fit_joint, objective
+from jaxpu.ensemble.trainers import TRAINERS, Fit, History, fit_als, fit_joint, objective
+from jaxpu.ensemble.trajectory import continue_aggregator, factor_trajectory, fit_aggregator
 from jaxpu.ensemble.types import Factors
 from jaxpu.ensemble.weights import class_weights, focal_weights
 
@@ -47,7 +48,9 @@ __all__ = [
     "confidence",
     "continue_aggregator",
     "descend",
+    "factor_trajectory",
     "factorisation_loss",
+    "fit_aggregator",
     "fit_als",
     "fit_joint",
     "focal_weights",

@@ -56,8 +56,9 @@ def healing(verdicts: Sequence[str], auc: np.ndarray, times: Sequence[int]) -> d
         (None where it never came), ``end_verdict`` of the training, ``final_verdict`` at healthy_at or else the last
         look, and ``verdict``: that of the training, or stopped_early where a longer run is healthy.
 
-    >>> healing(["inverted", "weak_ranking", "healthy"], np.array([0.1, 0.6, 0.9]), (100, 200, 400))
-    {'ranked_at': 400, 'healthy_at': 400, 'end_verdict': 'inverted', 'final_verdict': 'healthy', 'verdict': 'stopped_early'}
+    >>> healed = healing(["inverted", "weak_ranking", "healthy"], np.array([0.1, 0.6, 0.9]), (100, 200, 400))
+    >>> healed["verdict"], healed["healthy_at"]
+    ('stopped_early', 400)
     """
     first = {
         "ranked_at": np.flatnonzero(auc >= collapse.Thresholds().good_auc),

@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax import numpy as jnp
 
 from jaxpu import config, data
 from jaxpu.config.ensemble import EnsembleCell, EnsembleExperiment, EnsembleMethod
@@ -52,7 +53,7 @@ def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
     """The same runs, grouped by what is static; runs of the same ratings are neighbours."""
     groups: dict[Static, list[Run]] = {}
     for run in (run for run in runs if isinstance(run.cell, EnsembleCell)):
-        groups.setdefault(static_of(run.cell, experiment.continue_to, len(run.needs)), []).append(run)
+        groups.setdefault(static_of(run.cell, experiment, len(run.needs)), []).append(run)
     make = functools.partial(inputs, experiment=experiment)
     found = base_jobs(experiment, [run for run in runs if not isinstance(run.cell, EnsembleCell)])
     for static, mine in groups.items():
@@ -63,18 +64,18 @@ def jobs(experiment: EnsembleExperiment, runs: Sequence[Run]) -> list[Job]:
     return found
 
 
-def static_of(cell: EnsembleCell, continue_to: int = 0, members: int = 0) -> Static:
+def static_of(cell: EnsembleCell, experiment: EnsembleExperiment, members: int = 0) -> Static:
     """What a cell's program is compiled for; ``members`` are its base runs, if it has any.
 
-    >>> cell = EnsembleExperiment().cells()[0]
-    >>> static = static_of(cell, 1000)
+    >>> experiment = EnsembleExperiment(continue_to=1000)
+    >>> static = static_of(experiment.cells()[0], experiment)
     >>> static.shape, static.iterations, static.looks[-1]
     ((10, 500), 100, 1000)
     """
-    method, shape = cell.method, _shape(cell, members)
+    method, shape, end = cell.method, _shape(cell, experiment, members), cell.continue_to
     if method.is_baseline:
         return Static(method.trainer, shape)
-    goes_on = method.trainer == "als" and not method.newton and not method.focal and method.iterations < continue_to
+    goes_on = method.trainer == "als" and not method.newton and not method.focal and method.iterations < end
     return Static(
         method.trainer,
         shape,
@@ -83,16 +84,16 @@ def static_of(cell: EnsembleCell, continue_to: int = 0, members: int = 0) -> Sta
         method.iterations,
         method.newton,
         method.stop,
-        looks(method.iterations, continue_to) if goes_on else (),
+        looks(method.iterations, end) if goes_on else (),
     )
 
 
-def _shape(cell: EnsembleCell, members: int) -> tuple[int, int]:
+def _shape(cell: EnsembleCell, experiment: EnsembleExperiment, members: int) -> tuple[int, int]:
     c = cell.ratings
     if c.source == "synthetic":
         return c.classifiers, c.n
-    labels = data.load(cell.dataset).y
-    return members or len(KINDS), thinned(labels, c.rate, np.random.default_rng(0)).size
+    source = data.load(experiment.base.data if experiment.base else cell.dataset)
+    return members or len(KINDS), thinned(source.truth, c.rate, np.random.default_rng(0)).size
 
 
 def inputs(run: Run, needed: Mapping[str, Any], *, experiment: EnsembleExperiment, static: Static) -> Inputs:
@@ -104,8 +105,7 @@ def inputs(run: Run, needed: Mapping[str, Any], *, experiment: EnsembleExperimen
         made = problem(cell.ratings, run.seed, experiment.precision)
     method = cell.method
     if method.is_baseline:
-        logits = BASELINES[method.trainer](*made) if method.trainer in ON_HOST else None
-        return Inputs(made, logits=logits)
+        return Inputs(made, logits=_on_host(method.trainer, made, experiment.precision))
     factors = cell.factors
     numbers = (method.rho, factors.ridge, factors.alpha, factors.start_scale)
     settings = Settings(step_of(method), *map(np.float64, numbers))
@@ -124,6 +124,13 @@ def step_of(method: EnsembleMethod) -> Step:
     plain = {name: np.float64(getattr(method, name)) for name in _STEP}
     switches = {"centre": np.float64(method.centre), "newton": np.float64(method.newton)}
     return Step(**plain, **switches, damping=np.float64(method.damping))
+
+
+def _on_host(trainer: str, made: Problem, precision: str) -> Any:
+    if trainer not in ON_HOST:
+        return None
+    with jax.enable_x64(precision == "float64"):
+        return BASELINES[trainer](*map(jnp.asarray, made))
 
 
 _LAST: dict[Any, np.ndarray] = {}

@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float
 from jaxpu.ensemble import als
 from jaxpu.ensemble.aggregate import PLAIN, Aggregator, Step, aggregate, start_aggregator, supervised_loss, update
 from jaxpu.ensemble.types import Confidence, Factors, Instances, Labels, Mask, Ratings
-from jaxpu.ensemble.weights import class_weights
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -205,37 +204,6 @@ def fit_joint(
 
 TRAINERS: dict[str, Callable[..., Fit]] = {"als": fit_als, "joint": fit_joint}
 """The trainers by name."""
-
-
-def continue_aggregator(
-    aggregator: Aggregator,
-    ratings: Ratings,
-    labels: Labels,
-    labeled: Mask,
-    *,
-    updates: int | Array,
-    step: Step = PLAIN,
-    newton: bool = False,
-) -> Aggregator:
-    """Go on updating w and b with the reconstructed ratings held fixed, for as many updates as one likes.
-
-    Args:
-        aggregator: where to start. ratings: reconstructed, (m, n). labels, labeled: (n,).
-        updates: how many; may be traced. step, newton: as in :func:`update`.
-
-    Example:
-        >>> start = Aggregator(jnp.zeros(1), jnp.array(0.0), jnp.zeros(1))
-        >>> end = continue_aggregator(start, jnp.array([[0.4, 0.6]]), jnp.array([0, 1]), jnp.ones(2), updates=1000)
-        >>> bool(end.w[0] > 0)
-        True
-    """
-    late = 2**30  # past every delay
-    of_class = class_weights(labels, labeled, strength=step.class_weights)
-
-    def once(_: Array, a: Aggregator) -> Aggregator:
-        return update(a, ratings, labels, labeled, step, late, newton=newton, of_class=of_class)
-
-    return lax.fori_loop(0, updates, once, aggregator)
 
 
 def _move(

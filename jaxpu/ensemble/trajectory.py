@@ -9,8 +9,9 @@ from jax import numpy as jnp
 from jaxtyping import Float
 
 from jaxpu.ensemble import als
-from jaxpu.ensemble.aggregate import Aggregator, Step, start_aggregator, update
+from jaxpu.ensemble.aggregate import PLAIN, Aggregator, Step, start_aggregator, update
 from jaxpu.ensemble.types import Confidence, Factors, Labels, Mask, Ratings
+from jaxpu.ensemble.weights import class_weights
 from jaxpu.types import ScalarLike
 
 
@@ -64,3 +65,34 @@ def fit_aggregator(
         return stepped, stepped
 
     return lax.scan(iteration, start, (trajectory, jnp.arange(iterations)))
+
+
+def continue_aggregator(
+    aggregator: Aggregator,
+    ratings: Ratings,
+    labels: Labels,
+    labeled: Mask,
+    *,
+    updates: int | Array,
+    step: Step = PLAIN,
+    newton: bool = False,
+) -> Aggregator:
+    """Go on updating w and b with the reconstructed ratings held fixed, for as many updates as one likes.
+
+    Args:
+        aggregator: where to start. ratings: reconstructed, (m, n). labels, labeled: (n,).
+        updates: how many; may be traced. step, newton: as in :func:`update`.
+
+    Example:
+        >>> start = Aggregator(jnp.zeros(1), jnp.array(0.0), jnp.zeros(1))
+        >>> end = continue_aggregator(start, jnp.array([[0.4, 0.6]]), jnp.array([0, 1]), jnp.ones(2), updates=1000)
+        >>> bool(end.w[0] > 0)
+        True
+    """
+    late = 2**30  # past every delay
+    of_class = class_weights(labels, labeled, strength=step.class_weights)
+
+    def once(_: Array, a: Aggregator) -> Aggregator:
+        return update(a, ratings, labels, labeled, step, late, newton=newton, of_class=of_class)
+
+    return lax.fori_loop(0, updates, once, aggregator)

@@ -62,15 +62,18 @@ def courses(
             axis.set_xlabel(f"{x}s" if x == "update" else x)
         handles, names = grid[0][0].get_legend_handles_labels()
         headline(
-            figure, _statement(medians, metrics[-1 if x == "update" else 0], x), dict(zip(names, handles, strict=True))
+            figure, _statement(medians, metrics[0], x), dict(zip(names, handles, strict=True))
         )
     return figure
 
 
 def _statement(medians: pl.DataFrame, metric: str, x: str) -> str:
-    ends = medians.drop_nulls(metric).group_by("method", "point", maintain_order=True).last().sort(metric)
-    if ends.is_empty():
+    known = medians.drop_nulls(metric)
+    if known.is_empty():
         raise NothingToShow(f"No value of {metric}, so nothing to show.")
-    worst = ends.row(0, named=True)
-    where = f" ({worst['point']})" if worst["point"] else ""
-    return f"At the end {worst['method']}{where} has the least {metric_name(metric)}: {worst[metric]:.2f}"
+    ends = known if x == "update" else known.group_by("method", "point", maintain_order=True).last()
+    worst = ends.sort(metric, maintain_order=True).row(0, named=True)
+    where = f"{worst['method']} ({worst['point']})" if worst["point"] else worst["method"]
+    if x == "update":
+        return f"The least {metric_name(metric)} is that of {where} after {worst[x]:,} updates: {worst[metric]:.2f}"
+    return f"At the end {where} has the least {metric_name(metric)}: {worst[metric]:.2f}"

@@ -5,7 +5,6 @@ A kind is a function of a folder's :class:`Frames` and of keyword options that r
 own function, ``package.module:function``, is as good as ours.
 """
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +13,8 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 
 from jaxpu.analysis.metrics import statistic_of
+from jaxpu.errors import unknown
+from jaxpu.functions import load
 from jaxpu.plots.courses import courses
 from jaxpu.plots.differences import paired_differences
 from jaxpu.plots.frames import BELOW, labelled, metric_name, run_columns, seeds_behind, worst_rows
@@ -215,6 +216,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], ...]] = {
     "guided": ({"kind": "courses", "metrics": ["accuracy", "log_loss", "kept"]},),
 }
 """The figures of an experiment that asks for none, by its kind; those with nothing to show are left out."""
+DEFAULTS["observed"] = DEFAULTS["pu"][3:4]
 DEFAULTS["multiclass"] = (*DEFAULTS["pu"][:6], DEFAULTS["pu"][6] | {"metric": "test_predicted_most"})
 
 
@@ -245,7 +247,7 @@ def figures_of(entries: Sequence[Mapping[str, Any]], frames: Frames) -> list[Fig
 def _figure(entry: dict[str, Any], frames: Frames) -> Figure:
     kind = str(entry.pop("kind", ""))
     own = {key: str(entry.pop(key, "")) for key in ("name", "section", "caption", "alternative")}
-    function, section = KINDS[kind] if kind in KINDS else (_function(kind), "figures")
+    function, section = KINDS[kind] if kind in KINDS else (_own(kind), "figures")
     options = list(inspect.signature(function).parameters)[1:]
     for name in entry:
         if name not in options:
@@ -257,11 +259,7 @@ def _figure(entry: dict[str, Any], frames: Frames) -> Figure:
     )
 
 
-def _function(name: str) -> Callable[..., Canvas | Drawn]:
-    module, colon, attribute = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute) if colon else KINDS[name][0]
-    except (ImportError, AttributeError, KeyError):
-        raise ValueError(
-            f"no kind of figure {name!r}; choose from {', '.join(KINDS)}, or package.module:function"
-        ) from None
+def _own(kind: str) -> Callable[..., Canvas | Drawn]:
+    if ":" not in kind:
+        raise ValueError(f"{unknown('kind of figure', kind, KINDS)}, or package.module:function")
+    return load(kind)

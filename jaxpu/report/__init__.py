@@ -4,9 +4,9 @@ One engine renders all pages: a Markdown text with placeholders and the figures 
 for an experiment, :func:`write_study` for a study.
 """
 
-from jaxpu.report.experiment import frames_of, publish, write
+from jaxpu.report.experiment import check_figures, frames_of, publish, write
 from jaxpu.report.page import PageError, page
 from jaxpu.report.study import Results, write_study
 from jaxpu.report.terminal import console
 
-__all__ = ["PageError", "Results", "console", "frames_of", "page", "publish", "write", "write_study"]
+__all__ = ["PageError", "Results", "check_figures", "console", "frames_of", "page", "publish", "write", "write_study"]

@@ -23,7 +23,7 @@ def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     if selected.is_empty() or "selection" not in selected.columns:
         return "No run has been recorded yet, so there is no answer."
     if "f1" not in selected.columns:
-        return "No true labels are known, so there is no F1 and no verdict: see the measures that need none."
+        return f"No true labels are known, so there is no F1. {verdict_counts(selected, rules)}"
     counts = below_counts(selected, rules)
     shown = selected.filter(pl.col("selection").is_in(list(rules)))
     low, rest = shown.filter(BELOW), _other_findings(shown)

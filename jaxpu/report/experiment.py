@@ -43,7 +43,7 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     """The frames of an experiment by name, with the selection rules that its report shows.
 
     >>> frames_of({"selected": pl.DataFrame({"selection": ["val_f1", "pu_auc"]})}, {}).shown
-    ('val_f1',)
+    ('val_f1', 'pu_auc')
     """
     recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
     shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))
@@ -62,7 +62,7 @@ def default_rule(resolved: Mapping[str, Any]) -> str | None:
 def drawn(frames: Frames, resolved: Mapping[str, Any]) -> Drawing:
     """Draw the figures that a configuration asks for, or those of its kind that have something to show."""
     asked = resolved.get("figures") or ()
-    kind = tables.kind_of(resolved)
+    kind = tables.kind_of(resolved, frames.summary)
     pictures, sentences = [], {}
     for figure in plots.figures_of(asked or DEFAULTS[kind], frames):
         try:
@@ -79,9 +79,9 @@ def _with_id(figure: Figure) -> Figure:
 
 def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, Any], drawing: Drawing) -> Markdown:
     """The page of an experiment as Markdown; frames without rows give sentences in place of tables."""
-    kind, rule = tables.kind_of(resolved), next(iter(frames.shown), "")
+    kind, rule = tables.kind_of(resolved, frames.summary), next(iter(frames.shown), "")
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
-    about_f1 = kind in ("pu", "multiclass")
+    about_f1 = kind in ("pu", "multiclass", "observed")
     said = answers.headline if about_f1 else answers.verdict_counts
     sections = dict.fromkeys([*(p.section for p in drawing.pictures), *drawing.sentences])
     values = {
@@ -127,7 +127,7 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     """
     drawing = drawn(frames, resolved)
     write_pictures(folder / "figures", drawing.pictures)
-    kind = tables.kind_of(resolved)
+    kind = tables.kind_of(resolved, frames.summary)
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
     parts = [f"# {plain(resolved.get('name') or 'Results')}", paragraphs(resolved.get("description"))]
     if frames.claims.height:
@@ -138,6 +138,18 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     write_text(folder / "table.md", "\n\n".join(part for part in parts if part) + "\n")
     write_text(folder / "report.html", page(text(frames, provenance, resolved, drawing), drawing.pictures))
     return folder / "report.html"
+
+
+def check_figures(experiment: Any) -> None:
+    """Check the figures that an experiment asks for, before it is run.
+
+    Raises:
+        ConfigError: naming the figure and what was expected.
+    """
+    try:
+        plots.figures_of(getattr(experiment, "figures", ()), Frames())
+    except ValueError as error:
+        raise config.ConfigError(f"figures: {error}") from None
 
 
 def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: Mapping[str, Any]) -> Group:

@@ -22,7 +22,7 @@ import yaml
 
 from jaxpu import plots
 from jaxpu.config import load_yaml
-from jaxpu.plots.frames import NothingToShow, labelled, metric_name, setting, setting_name, with_point
+from jaxpu.plots.frames import METRIC_NAMES, NothingToShow, labelled, metric_name, setting, setting_name, with_point
 from jaxpu.plots.kinds import Figure, Frames, Picture
 from jaxpu.plots.rules import rule_name
 from jaxpu.report import claims, tables
@@ -342,4 +342,4 @@ def _table(frame: pl.DataFrame, digits: int) -> Markdown:
         for row in frame.iter_rows()
     ]
     look = "".join("r" if dtype.is_numeric() else "l" for dtype in frame.dtypes)
-    return table([setting_name(name) for name in frame.columns], rows, look)
+    return table([METRIC_NAMES.get(name, setting_name(name)) for name in frame.columns], rows, look)

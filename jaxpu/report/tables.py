@@ -33,6 +33,13 @@ _F1 = (
 )
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "pu": _F1,
+    "observed": (
+        Column("PU accuracy [95 % interval]", "proxy_pu_accuracy"),
+        Column("PU AUC", "proxy_pu_auc", "mean"),
+        Column("positive of P", "labeled_positive", "mean"),
+        Column("positive of U", "unlabeled_positive", "mean"),
+        Column("given prior", "given_prior", "mean"),
+    ),
     "multiclass": (Column("accuracy", "accuracy", "mean"), *_F1[1:]),
     "ensemble": (
         Column("PR-AUC [95 % interval]", "pr_auc"),
@@ -49,9 +56,11 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("kept", "kept", "median"),
     ),
 }
-"""The columns of each kind of experiment."""
+"""The columns of each kind of experiment; ``observed`` is ``pu`` where no true labels are known."""
 
 NOTES = {
+    "observed": "On the validation rows at the selected epoch; no true labels are known. PU accuracy and AUC are estimated "
+    "from P, U and the given prior; the share predicted positive should be near 1 of P and near the prior of U.",
     "pu": "Measured on the test rows at the selected epoch.",
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
     "ensemble": "On the instances whose label training did not see. Upside down: runs with ROC-AUC at most 0.2.",
@@ -73,10 +82,11 @@ class Line(NamedTuple):
     n: int
 
 
-def kind_of(config: Mapping[str, Any]) -> str:
-    """The kind of experiment that a configuration is of."""
+def kind_of(config: Mapping[str, Any], summary: pl.DataFrame) -> str:
+    """Which columns an experiment has, by its kind and by whether there are true labels."""
     kind = str(config.get("kind") or "pu")
-    return kind if kind in COLUMNS else "pu"
+    known = "metric" not in summary.columns or "f1" in summary["metric"] or "proxy_pu_auc" not in summary["metric"]
+    return kind if kind in COLUMNS and (known or kind != "pu") else "pu" if known else "observed"
 
 
 def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = "pu") -> list[Line]:
@@ -93,12 +103,13 @@ def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = 
     data = labelled(summary, "selection", "metric", "n", "mean", "median", "ci_low", "ci_high")
     data = data.filter(pl.col("selection") == rule)
     rows = {(row["label"], row["metric"]): row for row in data.iter_rows(named=True)}
+    runs = dict(data.group_by("label").agg(pl.col("n").max()).iter_rows())
     words = _verdicts(verdicts, rule)
     found = []
     for label in data["label"].unique(maintain_order=True):
         mine = [rows.get((label, column.metric)) for column in COLUMNS[kind]]
         cells = tuple(_written(row, column) for row, column in zip(mine, COLUMNS[kind], strict=True))
-        found.append(Line(label, cells, words.get(label, "–"), max((row["n"] for row in mine if row), default=0)))
+        found.append(Line(label, cells, words.get(label, "–"), runs[label]))
     return found
 
 

@@ -28,7 +28,7 @@ def results(frames: Frames, config: Mapping[str, Any]) -> Group:
     Args:
         frames: from :func:`jaxpu.report.frames_of`. config: the resolved experiment.
     """
-    kind = tables.kind_of(config)
+    kind = tables.kind_of(config, frames.summary)
     default = next(iter(frames.shown), None)
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default)
     blocks: list[RenderableType] = [block for heading, rows in found for block in (_section(heading, rows, kind), "")]

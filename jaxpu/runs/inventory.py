@@ -59,8 +59,9 @@ def _head(frame: pl.DataFrame) -> list[str]:
 
 
 def named(recorded: pl.DataFrame, runs: Sequence[Run]) -> pl.DataFrame:
-    """What was recorded, with the columns of its runs between ``run_id`` and the rest."""
-    head = {name: [run.columns[name] for run in runs] for name in runs[0].columns}
+    """What was recorded, with the columns of its runs between ``run_id`` and the rest; null where a run has none."""
+    names = [name for name in dict.fromkeys(name for run in runs for name in run.columns) if name != "seed"]
+    head = {name: [run.columns.get(name) for run in runs] for name in [*names, "seed"]}
     columns = pl.DataFrame([pl.Series(name, values, strict=False) for name, values in head.items()])
     columns = columns.insert_column(0, pl.Series("run_id", [run.run_id for run in runs]))
     found = recorded.join(columns, on="run_id", maintain_order="left")

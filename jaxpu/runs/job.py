@@ -31,7 +31,7 @@ class Run:
     Attributes:
         run_id: its identity, from :func:`identity`. seed: its seed.
         columns: what stands in front of its rows, typed: dataset, method, grid columns by dotted path, and ``seed``
-            last; the same names for all runs. They may change without a run being another.
+            last. They may change without a run being another; where a run has one not, it is null.
         cell: its settings, for the functions of its kind.
         needs: identities of runs whose kept outputs ``Job.inputs`` asks for, a teacher's parameters say.
     """
@@ -74,7 +74,7 @@ class Functions(NamedTuple):
     split: Callable[[Any, Any], Hashable] | None = None
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Job:
     """Runs that share one compiled program.
 

@@ -6,8 +6,8 @@ All rows share one logit z, p = σ(z), so a batch is described by π, the share 
     z_{t+1} = z_t - η dJ/dz
 
 The slope comes from :mod:`jaxpu.methods.objective`, the code that training runs, so every method and every number of
-:class:`~jaxpu.methods.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk with
-the point-process penalty the fixed point is known,
+:class:`~jaxpu.methods.objective.Hyper` may vary over a grid; the grid is one vectorised computation. For the pudra risk
+with the point-process penalty the fixed point is known,
 
     p* = (π + κ) / (1 + κ),     κ = a E[w λ^b (1 - λ)],   b = 1 with weight_by_lambda, else 0,
 

@@ -1,6 +1,7 @@
 """The loop over epochs: plan, steps, evaluation, selection rules."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from jaxpu.methods.objective import Hyper
 from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
-from jaxpu.train.step import Carry, StepKeys, optimizer, train_columns, update
+from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer, train_columns, update
 
 # What random numbers are for: a run's key is folded with one of these, then with the epoch.
 INIT, SHUFFLE, LAMBDA, STEPS = range(4)
@@ -96,15 +97,24 @@ def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
     )
 
 
-def advance(key: Array, state: State, data: Data, config: Config, hyper: Hyper, epochs: int) -> tuple[State, History]:
+def advance(
+    key: Array,
+    state: State,
+    data: Data,
+    config: Config,
+    hyper: Hyper,
+    epochs: int,
+    update: Callable[..., tuple[Carry, StepTerms]] = update,
+) -> tuple[State, History]:
     """Train ``epochs`` more epochs; epochs past the end, or after the rules have stopped, cost and change nothing.
 
-    A run is the same whether it advances in one segment or in many.
+    A run is the same whether it advances in one segment or in many. ``update`` makes a step, as
+    :func:`jaxpu.train.step.update` does; the means of its terms are recorded.
     """
 
     def epoch(state: State, _: None) -> tuple[State, History]:
         # jit, so that it is traced once for its shape and for its use
-        run = jax.jit(functools.partial(_epoch, key, data=data, config=config, hyper=hyper))
+        run = jax.jit(functools.partial(_epoch, key, data=data, config=config, hyper=hyper, update=update))
         empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(run, state)[1])
         return lax.cond(finished(state, config), lambda s: (s, empty), run, state)
 
@@ -120,7 +130,9 @@ def finished(state: State, config: Config) -> Array:
     return over
 
 
-def _epoch(key: Array, state: State, *, data: Data, config: Config, hyper: Hyper) -> tuple[State, History]:
+def _epoch(
+    key: Array, state: State, *, data: Data, config: Config, hyper: Hyper, update: Callable[..., Any]
+) -> tuple[State, History]:
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
     hyper = objective.at(hyper, state.epoch, config.epochs)

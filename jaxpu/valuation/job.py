@@ -1,0 +1,215 @@
+"""The kind ``guided`` for :mod:`jaxpu.runs`: teachers, and students that need what their teachers keep.
+
+cells x seeds -> runs; a student's run needs its teacher's of the same seed -> jobs of teachers, then of students
+"""
+
+import dataclasses
+import functools
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import polars as pl
+from jax import Array
+
+from jaxpu import collapse, config, data, models, train
+from jaxpu.config import Cell, SelectionConfig
+from jaxpu.config.base import END
+from jaxpu.config.guided import SCORES, TEACHER, GuidedCell, GuidedExperiment
+from jaxpu.data import Dataset, Prepared, Rows
+from jaxpu.methods import METHODS, objective
+from jaxpu.runs.job import Functions, Job, Run, identity
+from jaxpu.train import job as pu
+from jaxpu.valuation.guided import Guide, update
+from jaxpu.valuation.risk import FILTERS
+
+TEACHERS, STUDENTS = range(2)
+"""What the random numbers of a seed are for."""
+
+PATH = ("accuracy", "auc", "log_loss", "kept")
+"""What is recorded of every epoch."""
+
+
+class Static(NamedTuple):
+    """What a program is compiled for: the training, and the loss of mixed rows."""
+
+    train: train.Config
+    loss: str
+
+
+class Inputs(NamedTuple):
+    """What is a run's own: rows and standardisation, numbers, whether it is a teacher, and who guides it."""
+
+    rows: Rows
+    hyper: objective.Hyper
+    role: Any
+    guide: Guide
+
+
+def runs(experiment: GuidedExperiment) -> list[Run]:
+    """Every teacher and every student for every seed.
+
+    Raises:
+        ConfigError: a dataset or a setting that does not exist.
+
+    >>> made = runs(GuidedExperiment(teachers=("plain",), sees=("train",), filters=("low",), seeds=1))
+    >>> [(run.columns["method"], len(run.needs)) for run in made]
+    [('none', 0), ('teacher', 0), ('low', 1)]
+    """
+    teachers: dict[Hashable, str] = {}
+    contents: dict[int, Any] = {}
+    found = []
+    for cell, seed in config.runs_of(config.expand(experiment)):
+        if id(cell) not in contents:
+            contents[id(cell)] = _told(cell)
+        told, content = contents[id(cell)]
+        lesson = (seed, cell.teacher, cell.sees, config.digest({k: v for k, v in cell.point.items()}))
+        needs = (teachers[lesson],) if cell.method_name in FILTERS else ()
+        columns = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
+        run = Run(identity("guided", [told, needs], content, seed), columns, seed, cell, needs)
+        if cell.method_name == TEACHER:
+            teachers[lesson] = run.run_id
+        found.append(run)
+    return found
+
+
+def _told(cell: GuidedCell) -> tuple[Any, str]:
+    """What makes runs of a cell other runs, and the content of its data."""
+    sampling, *contents = data.identity(cell.data, _source(cell))
+    return dataclasses.replace(cell, data=sampling).identity, "".join(contents)
+
+
+@functools.lru_cache(maxsize=8)
+def _as_classes(source: Dataset, standardize: bool | None) -> Dataset:
+    classes = source.truth if source.classes is None else source.classes
+    scaled = source.standardize if standardize is None else standardize
+    return dataclasses.replace(source, classes=classes, standardize=scaled)
+
+
+def _source(cell: GuidedCell) -> Dataset:
+    """The dataset with a class a row, two of them where it is no more."""
+    return _as_classes(data.load(cell.data), cell.standardize)
+
+
+def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:
+    """The same runs, grouped by what is static, and teachers apart: they keep their networks."""
+    groups: dict[Hashable, list[Run]] = {}
+    statics: dict[int, Hashable] = {}
+    for run in runs:
+        cell: GuidedCell = run.cell
+        if id(cell) not in statics:
+            source = _source(cell)
+            static = static_part(cell, source, data.prepare(cell.data, source, run.seed))
+            statics[id(cell)] = static, cell.sees == "all" and cell.method_name == TEACHER, source.content
+        groups.setdefault((statics[id(cell)], cell.method_name == TEACHER), []).append(run)
+    return [_job(static, mine, keep) for ((static, *_), keep), mine in groups.items()]
+
+
+def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
+    source = _source(runs[0].cell)
+    arrays = data.arrays(runs[0].cell.data, source)
+    shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
+    given = functools.partial(inputs, source=source, static=static)
+    return Job(static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep)
+
+
+def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static:
+    """The static half of a cell: that of a supervised method of the kind ``multiclass``, whose loop it shares.
+
+    Raises:
+        ConfigError: for convolutions over rows that are no images.
+    """
+    return Static(pu.static_part(_supervised(cell), source, prepared), cell.loss)
+
+
+def _supervised(cell: GuidedCell) -> Cell:
+    training = cell.training if cell.mixes else dataclasses.replace(cell.training, alpha=0.0)
+    point, method = dict(cell.point), METHODS["pn"]
+    return Cell(
+        "pn", method, point, cell.data, cell.model, training, SelectionConfig(rules=("last",), default="last"),
+        cell.probes, "multiclass", cell.seeds, cell.first_seed,
+    )  # fmt: skip
+
+
+def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Static) -> Inputs:
+    """A run's own arrays; a student's teacher is what that one has kept."""
+    cell: GuidedCell = run.cell
+    prepared = data.prepare(cell.data, source, run.seed)
+    teacher = cell.method_name == TEACHER
+    rows = prepared.rows
+    if teacher and cell.sees == "all":
+        every = np.concatenate([rows.train, rows.val, rows.test])
+        rows = rows._replace(train=every, n_train=np.int32(len(every)), n_labeled=np.int32(len(every)))
+    hyper = pu.traced_part(_supervised(cell), prepared)
+    judge = [models.Variables(**needed[run_id]) for run_id in run.needs]
+    which = FILTERS.index(cell.method_name) if run.needs else FILTERS.index("whole")
+    guide = Guide(judge[0] if judge else _nobody(static.train, source.x.shape[1:]), np.int32(which))
+    return Inputs(rows, hyper, np.int32(TEACHERS if teacher else STUDENTS), guide)
+
+
+@functools.lru_cache(maxsize=8)
+def _nobody(static: train.Config, shape: tuple[int, ...]) -> models.Variables:
+    """A network of zeros: its judgement is not asked for."""
+    model = models.build(static.model, shape, static.outputs)
+    shapes = jax.eval_shape(functools.partial(model.init, shape=shape), jax.eval_shape(lambda: jax.random.key(0)))
+    return models.Variables(*jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
+
+
+def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
+    return train.Data(shared["x"], shared["y"], *own.rows)
+
+
+def _key(key: Array, own: Inputs) -> Array:
+    """Teachers and students of a seed start, shuffle and mix apart."""
+    return jax.random.fold_in(key, own.role)
+
+
+def _init(static: Static, key: Array, shared: dict[str, Array], own: Inputs) -> train.State:
+    return train.init(_key(key, own), _data(shared, own), static.train, own.hyper)
+
+
+def _advance(
+    static: Static, key: Array, state: train.State, shared: dict[str, Array], own: Inputs, epochs: int
+) -> tuple[train.State, train.History]:
+    step = functools.partial(update, guide=own.guide, loss=static.loss)
+    return train.advance(_key(key, own), state, _data(shared, own), static.train, own.hyper, epochs, step)
+
+
+def _finished(static: Static, state: train.State) -> Array:
+    return train.finished(state, static.train)
+
+
+def _kept(static: Static, state: train.State) -> dict[str, Any]:
+    return state.variables._asdict()
+
+
+def _memory(static: Static, shared: dict[str, Array]) -> int:
+    """Bytes of one run and its teacher."""
+    return 2 * pu.FUNCTIONS.memory(static.train, shared) if pu.FUNCTIONS.memory else 0
+
+
+def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
+    """One row: the last epoch, its verdict, and the way there as columns of lists.
+
+    A filter starves a student if it keeps next to nothing: it is the driver of :func:`jaxpu.collapse.diagnose_run`.
+    """
+    test = {name.removeprefix("test_"): np.asarray(v, float) for name, v in history.items() if name.startswith("test_")}
+    known = {name.removeprefix("oracle_"): values for name, values in test.items()}
+    known |= {"kept": np.asarray(history["train_kept"], float)}
+    course = test | {"loss": np.asarray(history["train_loss"], float)}
+    found = collapse.diagnose_run(course, -1, driver=known["kept"], driver_reference=1.0)
+    row: dict[str, Any] = {"selection": END, "verdict": str(found.verdict)}
+    row |= {name: float(known[name][-1]) for name in (*SCORES, "kept")}
+    row |= {name: float(values[-1]) for name, values in history.items() if _recorded(name, values)}
+    epochs = len(known["kept"])
+    path = {"path_epoch": list(range(1, epochs + 1))} | {f"path_{name}": known[name].tolist() for name in PATH}
+    return pl.DataFrame([row | path])
+
+
+def _recorded(name: str, values: np.ndarray) -> bool:
+    return name.startswith(("probe_", "train_loss", "train_relative_risk")) and np.ndim(values) == 1
+
+
+FUNCTIONS = Functions(_init, _advance, _finished, record, _kept, _memory)
+"""What the engine compiles and calls."""
