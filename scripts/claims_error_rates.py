@@ -141,8 +141,8 @@ def table(found: list[tuple[Row, tuple[float, float]]], simulations: int) -> str
         n = f"{row.n}" if row.promised else f"{row.n}, not promised"
         lines.append(f"| {row.claim} | {row.setting} | {n} | {100 * above:.1f} % | {100 * below:.1f} % |")
     note = (
-        "Student's t of a mean is moved out by skewness with a constant that was chosen on log-normal values; the other "
-        "rows had no part in it. "
+        "Student's t of a mean is moved out by skewness with a constant that was chosen on log-normal values; the "
+        "other rows had no part in it. "
         "Not promised: no test of a mean can hold its level when the rare event is not in the sample. Metrics that "
         "collapse are therefore declared heavy-tailed and judged by the median; a mean that is asked for stands beside "
         "the shares of failing runs."
