@@ -25,8 +25,7 @@ class DataConfig:
             rows, U the others, nothing is drawn. labeled: the value that means labelled; not needed for 1/0 and the
             like, or beside unlabeled or a blank. With ``observed`` alone no true label is known: all that needs them is
             left out or refused, ``prior`` must be a number, and ``test`` is 0 unless given.
-        task: ``pu``, or ``multiclass`` = all classes of the dataset, with all training labels known; what is said of
-            labelled positives and the prior below does not matter then.
+        task: what the kind of the experiment says, which sets it.
         scenario: ``case_control``, ``single_set`` (labelled rows leave U) or ``single_set_overlap``.
         mechanism: which positives get labelled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
         c: label frequency; floor(c n_P) training positives are labelled.
