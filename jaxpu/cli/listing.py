@@ -11,7 +11,7 @@ def list_all() -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from jaxpu import config, data, ensemble, study
+    from jaxpu import config, data, ensemble
     from jaxpu.data.dataset import first_line
     from jaxpu.methods import METHODS, describe
     from jaxpu.selection import RULES
@@ -28,7 +28,6 @@ def list_all() -> int:
         ("trainers of ensembles", documented(ensemble.TRAINERS)),
         ("baselines of ensembles", documented(ensemble.BASELINES)),
         ("confidence in ratings", documented(ensemble.CONFIDENCE)),
-        ("sources of ratings", documented(study.SOURCES)),
     ):
         table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
         for name, meaning in rows.items():
