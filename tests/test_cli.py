@@ -16,9 +16,10 @@ from polars.testing import assert_frame_equal
 from problems import TINY, tiny
 
 import jaxpu
-from jaxpu import cli, config, ensemble, study, sweep
+from jaxpu import api, cli, config, ensemble, runs
 from jaxpu.data import DATASETS
 from jaxpu.methods import METHODS
+from jaxpu.runs import placement
 from jaxpu.selection import RULES
 
 PAIR = "methods=[vpudra_fixed,vpudra_softlabel]"
@@ -87,8 +88,7 @@ def test_the_words_of_the_command_act(finished):
     folder, _ = finished
     resolved = config.parse(yaml.safe_load((folder / "config.yaml").read_text()))
     assert resolved == tiny(seeds=2, methods=["vpudra_fixed", "vpudra_softlabel"])
-    runs = pl.read_parquet(folder / "runs.parquet")
-    seen = runs.select("method", "seed").unique().sort("method", "seed").rows()
+    seen = pl.read_parquet(folder / "runs.parquet").select("method", "seed").unique().sort("method", "seed").rows()
     assert seen == [(m, s) for m in ("vpudra_fixed", "vpudra_softlabel") for s in (0, 1)]
 
 
@@ -153,13 +153,12 @@ def test_nothing_is_lost_where_a_run_dies_after_its_last_epoch(finished, written
     whole = pl.read_parquet(folder / "runs.parquet")
     words = ("run", written, "--out", tmp_path, "--seeds", 2, PAIR, "--quiet")
     # all runs are in parts/, none gathered yet: with and without what an earlier, smaller sweep had gathered
-    monkeypatch.setattr(cli, "_write", lambda *_: None)  # the page is another test's
+    monkeypatch.setattr(cli, "_publish", lambda *_: None)  # the page is another test's
     for earlier in (None, whole.filter(seed=0)):
-        (tmp_path / "parts").mkdir()
-        whole.write_parquet(tmp_path / "parts" / "0123456789abcdef.parquet")
+        runs.write_frame(tmp_path / "parts" / "0123456789abcdef.parquet", whole)
         (tmp_path / "runs.parquet").unlink(missing_ok=True)
         if earlier is not None:
-            earlier.write_parquet(tmp_path / "runs.parquet")
+            runs.write_frame(tmp_path / "runs.parquet", earlier)
         assert called(capsys, *words)[0] == 0
         assert_frame_equal(pl.read_parquet(tmp_path / "runs.parquet"), whole)
         assert not (tmp_path / "parts").exists()
@@ -191,7 +190,8 @@ def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_p
         assert (code, f"has no {name}; it is unfinished" in err) == (2, True), err
         (tmp_path / name).write_bytes(whole)
     # grown to three seeds and interrupted: what is there is reported, what is missing is said
-    (tmp_path / "config.yaml").write_bytes((folder / "config.yaml").read_bytes().replace(b"seeds: 2", b"seeds: 3"))
+    grown = runs.read_sealed(folder / "config.yaml").replace(b"seeds: 2", b"seeds: 3")
+    runs.write_sealed(tmp_path / "config.yaml", grown)
     code, _, err = called(capsys, "report", tmp_path)
     assert (code, "2 runs of" in err, "are not finished" in err) == (1, True, True)
 
@@ -205,7 +205,7 @@ def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_p
         (["methods=[vpi]"], ["tiny.yaml: methods: unknown method 'vpi' (did you mean 'vpu'?)", "nnpu"]),
         (["--seeds", "0"], ["tiny.yaml: seeds:", "greater than or equal to 1"]),
         (["seeds.more=1"], ["override seeds.more: 'seeds' is not a group of settings"]),
-        (["data.name=spambas"], ["unknown dataset 'spambas'; choose from spambase"]),
+        (["data.name=spambas"], ["unknown dataset 'spambas' (did you mean 'spambase'?); choose from spambase"]),
         (["data.options={m: 5}"], ["dataset 'gaussians' has no option 'm'; its options: n, d"]),
         (["data.prior_scale=9"], ["data.prior_scale", "must lie in (0, 1)"]),
         (["placement.devices=99"], ["asks for 99 devices, there are 8"]),
@@ -249,7 +249,7 @@ def test_folders_of_others_are_refused_untouched(finished, written, tmp_path, ca
     before = contents(folder)
     code, _, err = called(capsys, "run", written, "--out", folder, "--seeds", 2, PAIR, "training.lr=0.5")
     assert code == 2
-    assert "4 runs of another configuration; nothing was changed. Give another --out, or --fresh" in err
+    assert "4 runs of another configuration or of other data; nothing was changed. Give another --out, or --fresh" in err
     assert contents(folder) == before
     pl.DataFrame({"mine": [1]}).write_parquet(tmp_path / "runs.parquet")
     before = contents(tmp_path)
@@ -261,21 +261,19 @@ def test_folders_of_others_are_refused_untouched(finished, written, tmp_path, ca
 
 
 def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, capsys, monkeypatch):
-    whole = sweep.Program.__call__
+    whole = placement.Program.compile
 
     def broken(self, *arguments):
-        if not self._static.mixup:
+        def out_of_memory(*_):
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: planted")
-        return whole(self, *arguments)
+
+        return whole(self, *arguments) if self.static.objective.mixup else out_of_memory  # which need not be compiled
 
     words = ("run", written, "--out", tmp_path, "--seeds", 2, "methods=[vpudra_fixed,pudra]")
-    monkeypatch.setattr(sweep.Program, "__call__", broken)
-    monkeypatch.setattr(sweep.Program, "compile", lambda *_: None)  # what fails need not be compiled
+    monkeypatch.setattr(placement.Program, "compile", broken)
     code, out, err = called(capsys, *words[:-1], "methods=[pudra]", "--out", tmp_path / "all")
     assert (code, out) == (1, "")
     assert "jaxpu: no run of tiny finished: 2 runs failed: RESOURCE_EXHAUSTED: planted" in err
-    monkeypatch.undo()
-    monkeypatch.setattr(sweep.Program, "__call__", broken)
     code, out, err = called(capsys, *words)
     assert code == 1
     assert "jaxpu: 2 runs failed: RESOURCE_EXHAUSTED: planted. Repeat the command to redo them" in err
@@ -314,7 +312,7 @@ def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, 
     assert code == 0, err
     assert re.search(r"\d+ of 20 runs are finished already and kept", err)
     assert re.search("[12] unfinished runs go on where they stopped", err)
-    undisturbed = sweep.run(config.load(written, dict(map(cli._override, [*slow, "seeds=20"]))), tmp_path / "u").runs
+    undisturbed = api.sweep(config.load(written, dict(map(cli._override, [*slow, "seeds=20"])))).runs
     assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), undisturbed)
 
 
@@ -323,7 +321,7 @@ def test_list_names_everything_there_is():
     assert done.returncode == 0
     first_words = {line.split()[0] for line in done.stdout.splitlines() if line[:1].strip()}
     assert {*DATASETS, *METHODS, *RULES} <= first_words
-    assert {*ensemble.TRAINERS, *ensemble.BASELINES, *ensemble.CONFIDENCE, *study.SOURCES} <= first_words
+    assert {*ensemble.TRAINERS, *ensemble.BASELINES, *ensemble.CONFIDENCE} <= first_words
 
 
 def test_a_reader_who_has_seen_enough_is_no_error():

@@ -307,6 +307,11 @@ def test_equal_cells_are_refused_by_name_however_they_are_written(raw, words):
             {"grid": {"method.anchor": [0, 1]}, "methods": [{"preset": "vpu", "anchor": 0.5}]},
             "method.anchor is set by the grid",
         ),
+        (
+            {"methods": ["vpu", "pudra"], "grid": {"training.alpha": [0.1, 1]}},
+            "no effect on method 'pudra', which does not",
+        ),
+        ({"methods": [{"preset": "nnpu", "anchor": 0.5}]}, "method.anchor has no effect on method 'nnpu'"),
         ({"kind": "ensemble", "grid": {"factors.dim": [2]}, "factors": {"dim": 3}}, "factors.dim is set by the grid"),
         ({"kind": "guided", "grid": {"lr": [0.1]}, "lr": 0.2}, "lr is set by the grid"),
     ],

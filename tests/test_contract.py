@@ -160,7 +160,7 @@ class TestDataset:
         train_rows = set(ready.rows.train.tolist())
         assert not train_rows & set(ready.rows.val.tolist())
         assert not (train_rows | set(ready.rows.val.tolist())) & set(ready.rows.test.tolist())
-        assert first.y[ready.rows.train[: ready.rows.n_labeled]].all(), "labelled rows are positives"
+        assert first.y[ready.rows.train[: ready.rows.n_labeled]].all(), "labeled rows are positives"
         assert ready.rows.n_labeled > 0
         assert ready.rows.n_val_labeled > 0
         unlabeled = first.y[ready.rows.train[ready.rows.n_labeled :]]

@@ -30,7 +30,7 @@ from jaxpu.methods import (
     resolve,
     risk_identity,
 )
-from jaxpu.sweep import groups_of, runs_of
+from jaxpu.train import job
 
 USERS = "risks_of_users"
 
@@ -201,7 +201,7 @@ def test_a_function_that_cannot_be_told_from_another_has_no_identity(kind):
 
 def test_runs_of_one_experiment_are_told_apart_by_the_users_function():
     ids = [
-        runs_of(parse({"methods": [{"risk": f"{USERS}:{name}", "name": "mine"}], "seeds": 1}))[0].run_id
+        job.runs(parse({"methods": [{"risk": f"{USERS}:{name}", "name": "mine"}], "seeds": 1}))[0].run_id
         for name in ("ranking", "ranking_again")
     ]
     assert len({*ids}) == 2
@@ -306,7 +306,7 @@ def test_pseudo_labels_are_kept_row_by_row():
     state, _ = parameters_after(key, data, static, hyper)
     assert state.memory.shape == data.train.shape
     x = train.features(data, data.train)
-    p = jax.nn.sigmoid(models.build(static.model, (3,)).apply(state.params, x))
+    p = jax.nn.sigmoid(models.build(static.model, (3,)).logits(state.variables, x))
     real = np.arange(len(data.train)) < int(data.n_train)
     said = np.asarray(state.memory)
     np.testing.assert_array_equal(said[~real], 0.5)
@@ -317,9 +317,10 @@ def test_pseudo_labels_are_kept_row_by_row():
 
 def test_methods_with_and_without_memory_do_not_share_a_program():
     entries = ["nnpu", "upu", {"risk": f"{USERS}:mean_teacher", "memory": f"{USERS}:teacher"}]
-    groups = groups_of(runs_of(tiny(methods=entries, seeds=1)))
+    experiment = tiny(methods=entries, seeds=1)
+    groups = job.jobs(experiment, job.runs(experiment))
     assert sorted(len(group.runs) for group in groups) == [1, 2]
-    assert sorted(len(group.config.objective.branches) for group in groups) == [1, 2]
+    assert sorted(len(group.static.objective.branches) for group in groups) == [1, 2]
     with pytest.raises(ValueError, match="group them by structure_of"):
         objective.objective_of([named_method(entry)[1] for entry in entries])
 

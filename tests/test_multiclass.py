@@ -348,7 +348,7 @@ def test_what_many_classes_do_not_have_is_refused(changes, said):
 
 
 def test_a_dataset_of_two_classes_is_no_task_of_many():
-    with pytest.raises(ConfigError, match=r"data.task: breast_cancer has two classes"):
+    with pytest.raises(ConfigError, match=r"kind: breast_cancer has two classes"):
         prepared(cell(data__name="breast_cancer").data, 0)
 
 

@@ -306,7 +306,7 @@ BAD = {
     "twice.csv": (b"a,a,y\n1,2,0\n", "has the column 'a' twice"),
     "index.csv": (b",a,y\n0,1,0\n1,1,1\n", "column 1 of 3 has no name"),
     "ragged.csv": (b"a,y\n1,0\n1,2,3\n", "row 2 has 3 cells where the header has 2"),
-    "latin.csv": ("ä,y\n1,0\n".encode("latin-1"), "byte 0 is not utf-8"),
+    "latin.csv": ("ä,y\n1,0\n".encode("latin-1"), "byte 0 is not UTF-8; save it as UTF-8"),
     "only.csv": (b"y\n0\n1\n", "no column is left as a feature"),
     "other.csv": (b"a,label\n0,1\n1,1\n", "there is no column 'y'; there are a, label"),
     "torn.csv.gz": (gzip.compress(b"a,y\n1,0\n" * 99)[:-9], "is damaged"),

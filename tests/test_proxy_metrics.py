@@ -100,12 +100,12 @@ def test_each_function_alone_equals_the_bundle_without_mask():
 def test_estimates_are_exact_where_u_is_an_exact_mixture():
     """U holds P itself as its positives, 12 of 30 rows: the proxies must then equal the oracle on U."""
     positive, negative = NORMAL[:12] + 0.7, NORMAL[12:30] - 0.7
-    unlabelled = np.concatenate([positive, negative])
+    unlabeled = np.concatenate([positive, negative])
     truth = np.arange(30) < 12
-    values = measured(np.concatenate([positive, unlabelled]), np.arange(42) < 12, 12 / 30)
-    assert float(values["proxy_pu_accuracy"]) == pytest.approx(np.mean((unlabelled > 0) == truth), abs=1e-6)
-    assert float(values["proxy_pu_auc"]) == pytest.approx(sk.roc_auc_score(truth, unlabelled), abs=1e-6)
-    p = 1 / (1 + np.exp(-unlabelled))
+    values = measured(np.concatenate([positive, unlabeled]), np.arange(42) < 12, 12 / 30)
+    assert float(values["proxy_pu_accuracy"]) == pytest.approx(np.mean((unlabeled > 0) == truth), abs=1e-6)
+    assert float(values["proxy_pu_auc"]) == pytest.approx(sk.roc_auc_score(truth, unlabeled), abs=1e-6)
+    p = 1 / (1 + np.exp(-unlabeled))
     assert float(values["proxy_nn_risk"]) == pytest.approx(np.mean(np.abs(truth - p)), abs=1e-6)
 
 
@@ -131,7 +131,7 @@ def test_the_variational_loss_ignores_the_scale_of_p():
 
 
 @pytest.mark.parametrize("labeled", [np.zeros(5), np.ones(5)])
-def test_without_labelled_or_unlabelled_rows_all_are_nan(labeled):
+def test_without_labeled_or_unlabeled_rows_all_are_nan(labeled):
     assert all(math.isnan(value) for value in measured(NORMAL[:5], labeled, 0.4).values())
 
 

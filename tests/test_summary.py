@@ -312,13 +312,14 @@ def test_without_labels_verdicts_are_of_what_p_and_u_tell():
     runs = hand_made([("pudra", 4), ("pudra", 5)]).select(pl.exclude("^(test|val)_oracle_.*$"))
     shifted = pl.when(pl.col("seed") == 5).then(0.9).otherwise(pl.col("val_unlabeled_positive"))
     runs = runs.with_columns(**{name: pl.lit(value) for name, value in told.items()})
-    runs = runs.with_columns(val_unlabeled_positive=shifted)
+    runs = runs.with_columns(val_unlabeled_positive=shifted, val_score_mean=pl.lit(0.9))
     asked = experiment(methods=["pudra"], seeds=2, selection={"rules": ["last"], "default": "last"})
     found = summary.tables(runs, asked)
     assert found.selected["verdict"].to_list() == ["healthy", "prior_mismatch"]
     judged = row(found.verdicts, selection="last")
     assert (judged["failing"], judged["n"]) == (1, 2)
     assert row(found.summary, metric="unlabeled_positive")["mean"] == pytest.approx(0.65)
+    assert row(found.summary, metric="score_mean")["mean"] == pytest.approx(0.4), "of the test rows, and once"
     [method] = analyze(runs, asked)
     assert method.rows[0].judged.failing.occurred == 1
 

@@ -132,14 +132,13 @@ def test_larger_networks_take_more_memory():
 
     small, large = (taken((28, 28), hidden=[width]) for width in (8, 512))
     assert taken((28, 28), name="linear") <= small < large
-    assert job.activations(*network("cnn", (8, 8), channels=(4, 6), hidden=(5,))) > 16 * 4 + 4 * 6 + 5
-    wide, narrow = (job.activations(*network("resnet", (size, size), channels=(4,), blocks=1)) for size in (16, 8))
+    assert models.activations(*network("cnn", (8, 8), channels=(4, 6), hidden=(5,))) > 16 * 4 + 4 * 6 + 5
+    wide, narrow = (models.activations(*network("resnet", (size, size), channels=(4,), blocks=1)) for size in (16, 8))
     assert wide == pytest.approx(4 * narrow, rel=0.05), "maps grow with the image"
 
 
 def network(name, shape, **widths):
-    model = models.build(ModelConfig(name=name, dropout=(), **widths), shape, 10)
-    return model, jax.eval_shape(lambda: models.Variables(*model.init(jax.random.key(0), shape))), shape
+    return models.build(ModelConfig(name=name, dropout=(), **widths), shape, 10), shape
 
 
 def prepared_of(settings, seed):

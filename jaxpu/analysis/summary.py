@@ -112,13 +112,15 @@ _SCHEMA: dict[str, Any] = {
 
 def _metrics(group: pl.DataFrame, identity: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The columns that are summarised, and their names: those of :data:`NAMES`, then whatever else was recorded."""
-    yield from ((column, name) for column, name in NAMES.items() if column in group.columns)
+    first = {name: column for column, name in NAMES.items() if column in group.columns}
     by_rules = "rule_defined" in group.columns  # then what training recorded is there, too
     for column, kind in group.schema.items():
         known = column in NAMES or column in _LEFT_OUT or column in identity or column == "seed"
         wanted = column.startswith(("test_", "probe_", "val_")) if by_rules else kind.is_numeric()
         if wanted and not known and group[column].null_count() < group.height:
-            yield column, column.removeprefix("test_").removeprefix("val_").removeprefix("oracle_")
+            name = column.removeprefix("test_").removeprefix("val_").removeprefix("oracle_")
+            first.setdefault(name, column)
+    yield from ((column, name) for name, column in first.items())
 
 
 def _row(name: str, column: pl.Series) -> dict[str, Any]:

@@ -88,9 +88,21 @@ def main(arguments: list[str] | None = None) -> None:
     except (ConfigError, ResultsError) as error:
         print(f"jaxpu: {error}", file=sys.stderr)
         sys.exit(1 if isinstance(error, NothingFinished) else 2)
+    except (OSError, MemoryError, RecursionError) as error:
+        print(f"jaxpu: {_in_words(error)}", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("\njaxpu: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _in_words(error: BaseException) -> str:
+    """What the machine refused, in a line."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}; make room or permission there, or give another folder"
+    what = "memory is full" if isinstance(error, MemoryError) else "the input is nested too deep"
+    return f"{what}; give less at once"
 
 
 def _do(command: Any) -> int:

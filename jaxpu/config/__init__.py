@@ -6,19 +6,18 @@ settings without effect are errors that name the path, what was expected and the
 
 from jaxpu.config.base import END, AnyExperiment
 from jaxpu.config.cells import check_claims, expand, matching, runs_of
-from jaxpu.config.claim import STRICT, Claim, Which
+from jaxpu.config.claim import Claim, Which
+from jaxpu.config.common import STRICT, PositiveInt, Share
+from jaxpu.config.data import DataConfig
 from jaxpu.config.errors import ConfigError, shown, unknown
 from jaxpu.config.experiment import Cell, Experiment
 from jaxpu.config.grid import as_text, grid_types, point_label, points, same
 from jaxpu.config.identity import digest
 from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, parse, read, to_dict
 from jaxpu.config.schema import (
-    DataConfig,
     ModelConfig,
     PlacementConfig,
-    PositiveInt,
     SelectionConfig,
-    Share,
     TrainingConfig,
 )
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml

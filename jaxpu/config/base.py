@@ -7,10 +7,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.claim import STRICT, Claim
+from jaxpu.config.claim import Claim
+from jaxpu.config.common import STRICT, PositiveInt
 from jaxpu.config.errors import unknown
 from jaxpu.config.grid import COUNTS, Grid, always_set, checked_grid, count, swept
-from jaxpu.config.schema import PlacementConfig, PositiveInt
+from jaxpu.config.schema import PlacementConfig
 from jaxpu.config.validate import value_at
 
 MOST_RUNS = 1_000_000

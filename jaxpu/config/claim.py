@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from jaxpu.config.common import STRICT
 from jaxpu.selection import RuleChoice
-
-STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, config=STRICT)

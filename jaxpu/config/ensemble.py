@@ -8,10 +8,10 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT, PositiveInt, Share
 from jaxpu.config.experiment import Experiment
 from jaxpu.config.grid import COUNTS, points
-from jaxpu.config.schema import PositiveInt, Share, as_dict
+from jaxpu.config.schema import as_dict
 from jaxpu.config.validate import put, validate, value_at
 
 BASELINE_TRAINERS = ("mean", "weighted_mean", "stacking", "isotonic_mean")
@@ -34,7 +34,7 @@ class RatingsConfig:
 
     Attributes:
         source: ``synthetic`` (:func:`jaxpu.ensemble.synthetic_ratings`), ``classifiers`` (out-of-fold probabilities of
-            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (the runs of ``base`` are the classifiers).
+            ten kinds of scikit-learn classifiers on ``dataset``) or ``runs`` (those of ``base`` are the classifiers).
         n, classifiers, quality: of the synthetic ratings. rate: share of positives; of ``classifiers`` positives are
             left out until it is reached, None leaves the data as they are.
         labeled: share of the instances whose label is known; the others are the test set.

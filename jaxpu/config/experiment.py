@@ -2,16 +2,17 @@
 
 import copy
 import dataclasses
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT
+from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import (
-    DataConfig,
     ModelConfig,
     SelectionConfig,
     TrainingConfig,
@@ -20,6 +21,13 @@ from jaxpu.config.schema import (
 from jaxpu.config.validate import mistaken, put, validate, value_at
 from jaxpu.methods import Method, as_entry, asks_for, named_method
 from jaxpu.selection import RULES
+
+MIXING = (
+    *(f"training.{name}" for name in ("alpha", "alpha_schedule", "lam_per")),
+    *(f"method.{name}" for name in ("anchor", "floor", "partner_floor", "weight", "weight_by_lambda")),
+    "method.mix_unlabeled_only",
+)
+"""Settings of mixup: to change them for a method without it would make equal runs under different names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,6 +128,18 @@ class Experiment(AnyExperiment):
         if wrong:
             raise ValueError(wrong[0])
         return value
+
+    @model_validator(mode="after")
+    def _mixup_is_set_where_there_is_some(self) -> "Experiment":
+        swept = self.grid_columns
+        for entry in self.methods if "method.penalty" not in swept else ():
+            (name, method), own = named_method(entry), entry if isinstance(entry, Mapping) else {}
+            idle = [path for path in MIXING if path in swept or path.removeprefix("method.") in own]
+            if idle and not method.mixup:
+                raise ValueError(
+                    f"{idle[0]} has no effect on method {name!r}, which does not mix; leave one of them out"
+                )
+        return self
 
     @model_validator(mode="after")
     def _the_kind_says_the_task(self) -> "Experiment":

@@ -8,9 +8,10 @@ from pydantic.dataclasses import dataclass
 from pydantic_core import ArgsKwargs
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.claim import STRICT
+from jaxpu.config.common import STRICT
+from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points, swept
-from jaxpu.config.schema import DataConfig, ModelConfig, TrainingConfig, as_dict
+from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import put, validate, value_at
 
 Teacher = Literal["mixup", "plain"]
@@ -54,6 +55,7 @@ class GuidedCell:
     point: dict[str, Any]
     data: DataConfig
     standardize: bool | None
+    two_classes: bool
     model: ModelConfig
     training: TrainingConfig
     loss: str
@@ -68,13 +70,13 @@ class GuidedCell:
 
     @property
     def mixes(self) -> bool:
-        """Whether its training rows are mixed; plain teachers and the student without a teacher take them as they are."""
+        """Whether training rows are mixed; plain teachers, and the student without one, take them as they are."""
         return self.method_name != NONE and (self.method_name != TEACHER or self.teacher == "mixup")
 
     @property
     def settings(self) -> tuple[Any, ...]:
         """What makes this cell another cell."""
-        trained = (self.data, self.standardize, self.model, self.training, self.loss, self.probes)
+        trained = (self.data, self.standardize, self.two_classes, self.model, self.training, self.loss, self.probes)
         return "guided", trained, self.method_name, self.teacher, self.sees
 
     @property
@@ -90,6 +92,7 @@ class GuidedExperiment(AnyExperiment):
     Attributes:
         data: a dataset, all of whose training labels are known; with two classes there are two logits. Left out:
             digits, 40 % of the rows held out.
+        two_classes: learn positive against negative, even where the dataset has more classes.
         standardize: whether features get mean 0 and standard deviation 1 over the training rows; None = as usual for
             the dataset.
         model: the network of teachers and students; left out: two hidden layers, 64 and 32. training: how they are
@@ -101,12 +104,13 @@ class GuidedExperiment(AnyExperiment):
             without a teacher, and ``teacher``.
     """
 
-    SWEEPS = ("data", "standardize", "model", "training", "loss")
+    SWEEPS = ("data", "standardize", "two_classes", "model", "training", "loss")
     METRICS = (*SCORES, "kept", "train_loss")
 
     kind: Literal["guided"] = "guided"
     data: DataConfig = Field(default_factory=lambda: DataConfig(**_DEFAULTS["data"]))
     standardize: bool | None = None
+    two_classes: bool = False
     model: ModelConfig = Field(default_factory=lambda: ModelConfig(**_DEFAULTS["model"]))
     training: TrainingConfig = Field(default_factory=lambda: TrainingConfig(**_DEFAULTS["training"]))
     loss: Loss = "cross_entropy"
@@ -138,8 +142,8 @@ class GuidedExperiment(AnyExperiment):
         at = {"teacher": teacher, "sees": sees}
         at |= {path: value_at(made, path) for path in point if path not in COUNTS}
         return GuidedCell(
-            method, teacher, sees, at, made.data, made.standardize, made.model, made.training, made.loss, made.probes,
-            made.seeds, made.first_seed,
+            method, teacher, sees, at, made.data, made.standardize, made.two_classes, made.model, made.training,
+            made.loss, made.probes, made.seeds, made.first_seed,
         )  # fmt: skip
 
     @model_validator(mode="before")

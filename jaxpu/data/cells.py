@@ -48,8 +48,8 @@ def numbers(column: pl.Series, where: str, first_row: int = 1) -> Float64[np.nda
     if len(odd):
         row = int(odd[0])
         comma = " (write decimals with a point)" if text[row].replace(",", ".", 1).replace(".", "", 1).isdigit() else ""
-        more = f"; {len(odd)} of {len(text)} rows are none" if len(odd) > 1 else ""
-        raise TableError(f"{where} must hold numbers, got {cut(text[row])} in row {row + first_row}{comma}{more}")
+        more = f" ({len(odd)} such rows of {len(text)})" if len(odd) > 1 else ""
+        raise TableError(f"{where} must hold numbers, got {cut(text[row])} in row {row + first_row}{more}{comma}")
     return found.fill_null(float("nan")).to_numpy()
 
 

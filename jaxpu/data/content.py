@@ -79,7 +79,7 @@ def labels_of(config: DataConfig, dataset: Dataset) -> np.ndarray:
         assert labels is not None  # a Dataset has one of them
         return labels
     if dataset.classes is None:
-        raise ConfigError(f"data.task: {dataset.name} has two classes, and task {config.task} wants more; take task pu")
+        raise ConfigError(f"kind: {dataset.name} has two classes, and kind {config.task} wants more; take kind pu")
     return dataset.classes
 
 

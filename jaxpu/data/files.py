@@ -156,7 +156,9 @@ def _utf8(path: Path, raw: bytes) -> str:
     try:
         text = raw.decode(coding)
     except UnicodeDecodeError as error:
-        raise TableError(f"{path} is not a CSV: byte {error.start} is not {coding[:6]}; save it as UTF-8") from None
+        raise TableError(
+            f"{path} is not a CSV: byte {error.start} is not {coding.removesuffix('-sig').upper()}; save it as UTF-8"
+        ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

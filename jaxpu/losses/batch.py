@@ -14,10 +14,10 @@ from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 
 def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:
-    """The rows labelled 1 and the others, both without the padding.
+    """The rows labeled 1 and the others, both without the padding.
 
     Args:
-        labeled: 1 = labelled positive, anything else = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, anything else = unlabeled, shape (n,).
         mask: 1 = the row counts, 0 = padding, shape (n,); None counts every row.
 
     Raises:
@@ -133,5 +133,5 @@ def check_prior(prior: ScalarLike) -> None:
     if isinstance(prior, int | float) and not 0 < prior < 1:
         raise ValueError(
             f"prior is {prior}, expected a number strictly between 0 and 1: "
-            "pass the share of positives among the unlabelled rows"
+            "pass the share of positives among the unlabeled rows"
         )

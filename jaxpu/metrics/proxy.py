@@ -1,4 +1,4 @@
-"""Metrics without true labels: from labelled positives P, unlabelled rows U and the class prior π of U.
+"""Metrics without true labels: from labeled positives P, unlabeled rows U and the class prior π of U.
 
 The first three write the unseen negatives as U minus π parts of P, which assumes that P is drawn at random
 from the positives (SCAR). ``pu_accuracy`` and ``pu_auc`` are unbiased: with few rows, or a wrong π, they
@@ -21,12 +21,12 @@ def pu_accuracy(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Ma
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         prior: π, the share of positives in U.
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        The estimate; NaN without labelled or without unlabelled rows.
+        The estimate; NaN without labeled or without unlabeled rows.
 
     Source: du Plessis, Niu and Sugiyama, Analysis of Learning from Positive and Unlabeled Data, NIPS 2014.
 
@@ -48,12 +48,12 @@ def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | 
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         prior: π, the share of positives in U.
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        The estimate; NaN without labelled or without unlabelled rows, or if π = 1.
+        The estimate; NaN without labeled or without unlabeled rows, or if π = 1.
 
     Source: Menon, van Rooyen, Ong and Williamson, Learning from Corrupted Binary Labels via Class-Probability
     Estimation, ICML 2015; Jain, White and Radivojac, Recovering True Classifier Performance in
@@ -76,12 +76,12 @@ def nn_risk(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask |
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         prior: π, the share of positives in U.
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        The risk; NaN without labelled or without unlabelled rows.
+        The risk; NaN without labeled or without unlabeled rows.
 
     Source: Kiryo, Niu, du Plessis and Sugiyama, Positive-Unlabeled Learning with Non-Negative Risk Estimator,
     NIPS 2017.
@@ -104,11 +104,11 @@ def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         mask: 1 for a row that counts, shape (n,).
 
     Returns:
-        The loss; NaN without labelled or without unlabelled rows.
+        The loss; NaN without labeled or without unlabeled rows.
 
     Source: Chen, Liu, Wang, Zhao and Wu, A Variational Approach for Learning from Positive and Unlabeled
     Data, NeurIPS 2020.
@@ -136,7 +136,7 @@ def proxy_metrics(
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         prior: π, the share of positives in U.
         mask: 1 for a row that counts, shape (n,).
 

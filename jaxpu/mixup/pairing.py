@@ -1,7 +1,7 @@
 """Whom a row is mixed with: one partner index a row, drawn within the batch.
 
 All are called as ``pairing(key, labeled, mask=None)`` and return n indices into the batch. ``labeled`` (1 =
-labelled positive, 0 = unlabelled) and ``mask`` (1 = the row counts, 0 = padding) are of shape (n,), or
+labeled positive, 0 = unlabeled) and ``mask`` (1 = the row counts, 0 = padding) are of shape (n,), or
 ``ValueError`` is raised. A padded row is nobody's partner but its own.
 """
 
@@ -16,7 +16,7 @@ from jaxpu.types import Labeled, Mask, Rows
 
 
 def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
-    """For every row a labelled positive, uniform with replacement; without any, the row itself.
+    """For every row a labeled positive, uniform with replacement; without any, the row itself.
 
     Example:
         >>> labeled_positives(jax.random.key(0), jnp.array([0, 1, 0])).tolist()
@@ -44,7 +44,7 @@ def shuffle(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) 
 
 
 def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
-    """A uniform permutation within the labelled positives, and another within the unlabelled rows.
+    """A uniform permutation within the labeled positives, and another within the unlabeled rows.
 
     Example:
         >>> partner = within_set(jax.random.key(0), jnp.array([0, 1, 0, 1]))

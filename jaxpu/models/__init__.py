@@ -11,7 +11,18 @@ with ``arguments``), says :func:`of_module`.
 import functools
 
 from jaxpu.config import ModelConfig
-from jaxpu.models.model import Apply, Model, ModelState, Params, Variables, check_start, last_bias, start
+from jaxpu.models.model import (
+    Apply,
+    Model,
+    ModelState,
+    Params,
+    Variables,
+    activations,
+    check_start,
+    last_bias,
+    shapes,
+    start,
+)
 from jaxpu.models.own import of_functions, of_module, own
 from jaxpu.models.presets import dropout, dropout_words, preset
 
@@ -21,6 +32,7 @@ __all__ = [
     "ModelState",
     "Params",
     "Variables",
+    "activations",
     "build",
     "check_start",
     "dropout",
@@ -28,6 +40,7 @@ __all__ = [
     "last_bias",
     "of_functions",
     "of_module",
+    "shapes",
     "start",
 ]
 

@@ -1,6 +1,7 @@
 """What a network is: a pair of pure functions, and where its last bias starts."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Float
 
 from jaxpu.types import ScalarLike
@@ -85,7 +87,7 @@ def start(model: Model, key: Array, shape: tuple[int, ...], initial_p: ScalarLik
     """
     params, state = model.init(key, shape)
     as_drawn = jnp.isnan(initial_p)
-    known = not isinstance(as_drawn, jax.core.Tracer)
+    known = not isinstance(as_drawn, Tracer)
     if known and bool(as_drawn):
         return Variables(params, state)
     path = model.last_bias or last_bias(model, shape)
@@ -99,6 +101,31 @@ def start(model: Model, key: Array, shape: tuple[int, ...], initial_p: ScalarLik
         return jnp.where(as_drawn, leaf, jnp.full_like(leaf, _logit(initial_p))) if same else leaf
 
     return Variables(jax.tree_util.tree_map_with_path(started, params), state)
+
+
+def shapes(model: Model, shape: tuple[int, ...]) -> Variables:
+    """Shapes and types of a model's parameters and state for rows of a shape; nothing is computed.
+
+    >>> from jaxpu import models
+    >>> from jaxpu.config import ModelConfig
+    >>> shapes(models.build(ModelConfig(name="linear"), (3,)), (3,)).params["head"]["kernel"].shape
+    (3, 1)
+    """
+    return Variables(*jax.eval_shape(lambda: model.init(jax.random.key(0), shape)))
+
+
+def activations(model: Model, shape: tuple[int, ...]) -> int:
+    """Numbers that a network computes on the way from one row to its logits.
+
+    >>> from jaxpu import models
+    >>> from jaxpu.config import ModelConfig
+    >>> linear, wide = ModelConfig(name="linear"), ModelConfig(hidden=(100,), dropout=())
+    >>> activations(models.build(linear, (3,)), (3,)) < 100 < activations(models.build(wide, (3,)), (3,))
+    True
+    """
+    one = jax.ShapeDtypeStruct((1, *shape), jnp.float32)
+    steps = jax.make_jaxpr(model.logits)(shapes(model, shape), one).eqns
+    return sum(math.prod(variable.aval.shape) for step in steps for variable in step.outvars)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def check_start(model: Model, shape: tuple[int, ...]) -> None:
@@ -132,8 +159,7 @@ def last_bias(model: Model, shape: tuple[int, ...]) -> tuple[Any, ...] | None:
     >>> last_bias(models.build(ModelConfig(hidden=(4,), dropout=()), (3,)), (3,))
     ('head', 'bias')
     """
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    params, state = jax.eval_shape(functools.partial(model.init, shape=shape), key)
+    params, state = shapes(model, shape)
     rows = jax.ShapeDtypeStruct((ROWS, *shape), jnp.float32)
     logits, _ = jax.eval_shape(model.apply, params, state, rows)
     leaves, structure = jax.tree_util.tree_flatten_with_path(params)

@@ -11,7 +11,7 @@ from jax import Array
 
 from jaxpu.config import ModelConfig
 from jaxpu.functions import label, load
-from jaxpu.models.model import Model, ModelState, Params
+from jaxpu.models.model import Model, ModelState, Params, shapes
 
 ACCEPTED = (
     "a flax.linen module (its class with model.arguments, or made), a pair of functions (init, apply), or a "
@@ -65,7 +65,8 @@ def of_module(module: nn.Module) -> Model:
         return {name: value(train, mask) for name, value in _KEYWORDS.items() if name in known}
 
     def init(key: Array, shape: tuple[int, ...]) -> tuple[Params, ModelState]:
-        rngs = dict(zip(("params", "dropout"), jax.random.split(key), strict=True))
+        drawn, dropped = jax.random.split(key)
+        rngs = {"params": drawn, "dropout": dropped}
         with nn.intercept_methods(_teller(False, None)):
             variables = dict(module.init(rngs, jnp.zeros((1, *shape)), **keywords(False, None)))
         return cast(Params, variables.pop("params", {})), variables
@@ -229,7 +230,7 @@ def _checked(model: Model, shape: tuple[int, ...], outputs: int) -> Model:
         return logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), state
 
     key = jax.eval_shape(lambda: jax.random.key(0))
-    params, state = jax.eval_shape(lambda key: model.init(key, shape), key)
+    params, state = shapes(model, shape)
     rows, ones = (jax.ShapeDtypeStruct(s, jnp.float32) for s in ((2, *shape), (2,)))
     jax.eval_shape(apply, params, state, rows)
     trained = lambda p, s, x, key, mask: apply(p, s, x, key=key, train=True, mask=mask)  # noqa: E731

@@ -4,8 +4,6 @@ cells x seeds ──► runs, by settings and content of the data ──► grou
 """
 
 import dataclasses
-import functools
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,7 +17,7 @@ from jaxpu.config import Cell, ConfigError, Experiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import asks_for, objective, risk_identity
 from jaxpu.runs.job import Functions, Job, Run, epoch_rows, identity
-from jaxpu.train import optimizers
+from jaxpu.train import optimizers, probes
 from jaxpu.train.evaluation import AT_ONCE
 
 
@@ -71,8 +69,8 @@ def _settings(cell: Cell, dataset: Dataset | None, nameless: bool) -> tuple[Any,
 
 def _functions(cell: Cell) -> dict[str, Any]:
     """What of a cell may be code of the user's, besides the method's own."""
-    probes = {f"probe{place}": probe for place, probe in enumerate(cell.probes)}
-    return {"optimizer": cell.training.optimizer, "model": cell.model.module, **probes}
+    own = {f"probe{place}": probe for place, probe in enumerate(cell.probes)}
+    return {"optimizer": cell.training.optimizer, "model": cell.model.module, **own}
 
 
 def jobs(experiment: Experiment, runs: Sequence[Run], dataset: Dataset | None = None) -> list[Job]:
@@ -148,13 +146,14 @@ def static_part(
             outputs=outputs,
             optimizer=optimizers.choice(t),
             truth=shared.truth,
+            probes=probes.resolve(cell.probes),
         )
     except ValueError as error:
         raise ConfigError(f"selection.rules: {error}") from None
 
 
 def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
-    """Whether network and method can be trained on the data."""
+    """Whether network, method and probes fit the data."""
     shape = shared.x.shape[1:]
     if cell.model.module is None and cell.model.name in ("cnn", "resnet") and len(shape) not in (2, 3):
         raise ConfigError(
@@ -166,9 +165,10 @@ def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
             f"methods: {cell.method_name!r} learns from true labels, and {cell.dataset} has observed ones only; "
             "choose one of positive and unlabelled data (jaxpu list)"
         )
-    if cell.model.module is None:
-        return
     try:
+        probes.resolve(cell.probes, shared.truth)
+        if cell.model.module is None:
+            return
         model = models.build(cell.model, shape, outputs)
         if cell.training.initial_p != "init" and (cell.data.task == "pu" or cell.training.initial_p != "prior"):
             models.check_start(model, shape)
@@ -230,19 +230,10 @@ def _memory(static: train.Config, shared: dict[str, Any]) -> int:
     """Bytes of one run: parameters, moments and gradients, what the passes over a batch leave, inputs and scores."""
     shape = shared["x"].shape[1:]
     model = models.build(static.model, shape, static.outputs)
-    key = jax.eval_shape(lambda: jax.random.key(0))
-    variables = models.Variables(*jax.eval_shape(functools.partial(model.init, shape=shape), key))
-    numbers = sum(leaf.size for leaf in jax.tree.leaves(variables))
+    numbers = sum(leaf.size for leaf in jax.tree.leaves(models.shapes(model, shape)))
     # two forward passes and the backward one over a batch, one over a block of the evaluation, inputs and scores
-    held = (3 * static.batch_size + AT_ONCE) * activations(model, variables, shape)
+    held = (3 * static.batch_size + AT_ONCE) * models.activations(model, shape)
     return 4 * (8 * numbers + held + 2 * shared["x"].size)
-
-
-def activations(model: models.Model, variables: models.Variables, shape: tuple[int, ...]) -> int:
-    """Numbers that a network computes on the way from one row to its logits."""
-    one = jax.ShapeDtypeStruct((1, *shape), jnp.float32)
-    steps = jax.make_jaxpr(model.logits)(variables, one).eqns
-    return sum(math.prod(variable.aval.shape) for step in steps for variable in step.outvars)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _split(static: train.Config, spec: Any) -> train.Config:

@@ -5,7 +5,7 @@ is one compiled program.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax.numpy as jnp
 import optax
@@ -86,7 +86,7 @@ def build(
     )
     if isinstance(chosen.optimizer, str) and chosen.optimizer in _BY_NAME:
         # a plain number needs no count of steps
-        rate = optax.scale_by_learning_rate(jnp.asarray(lr) if schedule is None else schedule)
+        rate = optax.scale_by_learning_rate(cast(Any, jnp.asarray(lr) if schedule is None else schedule))
         return _BY_NAME[chosen.optimizer](values, jnp.asarray(weight_decay), chosen.nesterov, rate)
     given: Any = chosen.optimizer
     function = load(given) if isinstance(given, str) else given

@@ -64,7 +64,7 @@ def runs(experiment: GuidedExperiment) -> list[Run]:
         if id(cell) not in contents:
             contents[id(cell)] = _told(cell)
         told, content = contents[id(cell)]
-        lesson = (seed, cell.teacher, cell.sees, config.digest({k: v for k, v in cell.point.items()}))
+        lesson = (seed, cell.teacher, cell.sees, _place(cell))
         needs = (teachers[lesson],) if cell.method_name in FILTERS else ()
         columns = {"dataset": cell.dataset, "method": cell.method_name, **cell.point, "seed": seed}
         run = Run(identity("guided", [told, needs], content, seed), columns, seed, cell, needs)
@@ -74,6 +74,11 @@ def runs(experiment: GuidedExperiment) -> list[Run]:
     return found
 
 
+def _place(cell: GuidedCell) -> str:
+    """The grid point, whoever teaches."""
+    return config.digest({path: value for path, value in cell.point.items() if path not in ("teacher", "sees")})
+
+
 def _told(cell: GuidedCell) -> tuple[Any, str]:
     """What makes runs of a cell other runs, and the content of its data."""
     sampling, *contents = data.identity(cell.data, _source(cell))
@@ -81,15 +86,15 @@ def _told(cell: GuidedCell) -> tuple[Any, str]:
 
 
 @functools.lru_cache(maxsize=8)
-def _as_classes(source: Dataset, standardize: bool | None) -> Dataset:
-    classes = source.truth if source.classes is None else source.classes
+def _as_classes(source: Dataset, standardize: bool | None, two_classes: bool) -> Dataset:
+    classes = source.truth if source.classes is None or two_classes else source.classes
     scaled = source.standardize if standardize is None else standardize
     return dataclasses.replace(source, classes=classes, standardize=scaled)
 
 
 def _source(cell: GuidedCell) -> Dataset:
     """The dataset with a class a row, two of them where it is no more."""
-    return _as_classes(data.load(cell.data), cell.standardize)
+    return _as_classes(data.load(cell.data), cell.standardize, cell.two_classes)
 
 
 def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:

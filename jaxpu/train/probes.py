@@ -1,0 +1,84 @@
+"""Probes: what else is recorded of a network after every epoch, by name or a function of the user.
+
+A probe is a function of a :class:`~jaxpu.train.ProbeInput` that returns a scalar (or an array of a fixed shape); it is
+recorded as ``probe_<name>``. A configuration says ``probes: [weight_norm, "package.module:function"]``.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import jax.numpy as jnp
+from jax import Array, lax
+
+from jaxpu.errors import unknown
+from jaxpu.functions import load
+from jaxpu.margins import one_hot, own_margin
+from jaxpu.train.inputs import ProbeInput
+from jaxpu.types import Scalar
+
+Probe = Callable[[ProbeInput], Array]
+AT_ONCE = 256
+"""Rows that are differentiated at a time."""
+
+
+def weight_norm(seen: ProbeInput) -> Scalar:
+    """Norm of all weights together, sqrt(Σ w²), over every leaf with two axes or more: biases and scales are none."""
+    return jnp.sqrt(sum((jnp.vdot(w, w) for w in jax.tree.leaves(seen.variables.params) if w.ndim > 1), jnp.zeros(())))
+
+
+def input_gradient_norm(seen: ProbeInput) -> Scalar:
+    """Mean over the training rows of |∂z/∂x|; with many logits a row, z is the largest of them."""
+
+    def norm(x: Array) -> Scalar:
+        slope = jax.grad(lambda x: seen.logits(x[None]).reshape(-1).max())(x)
+        return jnp.sqrt(jnp.vdot(slope, slope))
+
+    return _mean(lax.map(norm, seen.x_train, batch_size=AT_ONCE), seen)
+
+
+def mean_margin(seen: ProbeInput) -> Scalar:
+    """Mean over the training rows of m = ±z by the true label, of many classes the log odds of the true one."""
+    y = seen.data.y[seen.data.train]
+    z = lax.map(lambda x: seen.logits(x[None])[0], seen.x_train, batch_size=AT_ONCE)
+    margins = jnp.where(y > 0, z, -z) if z.ndim == 1 else own_margin(z, one_hot(y, z.shape[1]))[:, 0]
+    return _mean(margins, seen)
+
+
+def _mean(values: Array, seen: ProbeInput) -> Scalar:
+    """Mean over the training rows that are no padding."""
+    return jnp.vdot(values, seen.data.counts) / seen.data.counts.sum()
+
+
+PROBES: dict[str, Probe] = {f.__name__: f for f in (weight_norm, input_gradient_norm, mean_margin)}
+"""The probes that have a name."""
+
+
+def resolve(names: Sequence[str | Probe], truth: bool = True) -> tuple[tuple[str, Probe], ...]:
+    """Probes as :class:`~jaxpu.train.Config` takes them: (name of the column without ``probe_``, function).
+
+    Args:
+        names: of :data:`PROBES`, ``"package.module:function"``, or functions. truth: whether true labels are known.
+
+    Raises:
+        ValueError: a name that there is none of, two probes of one name, or one that needs true labels.
+
+    >>> [name for name, _ in resolve(["weight_norm", "jaxpu.train.probes:mean_margin"])]
+    ['weight_norm', 'mean_margin']
+    """
+    found = [_resolved(name) for name in names]
+    columns = [name for name, _ in found]
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise ValueError(f"probes: {', '.join(twice)} appears twice; a probe is recorded by the name of its function")
+    if not truth and any(probe is mean_margin for _, probe in found):
+        raise ValueError("probes: mean_margin needs true labels, and only observed ones are known; leave it out")
+    return tuple(found)
+
+
+def _resolved(name: str | Probe) -> tuple[str, Probe]:
+    if isinstance(name, str) and ":" not in name:
+        if name not in PROBES:
+            raise ValueError(f"probes: {unknown('probe', name, [*PROBES, 'package.module:function'])}")
+        return name, PROBES[name]
+    probe = load(name) if isinstance(name, str) else name
+    return getattr(probe, "__name__", type(probe).__name__), probe
