@@ -24,7 +24,8 @@ TEACHER, NONE = "teacher", "none"
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "ece", "brier", "log_loss")
 SCORES += ("predicted_most", "largest_class", "score_mean", "score_sd")
-"""Columns with what a network's scores are worth at its end."""
+SCORES += ("f1_best", "average_precision", "predicted_positive", "prevalence")
+"""Columns with what a network's scores are worth at its end; the last line is of two classes."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "data": {"name": "digits", "test": 0.4},

@@ -10,8 +10,7 @@ import polars as pl
 from jaxpu import collapse, config, data
 from jaxpu.config import Experiment
 from jaxpu.config.base import END
-from jaxpu.config.ensemble import EnsembleExperiment, RatingsConfig
-from jaxpu.ensemble.program import METRICS
+from jaxpu.config.ensemble import SCORES, EnsembleExperiment, RatingsConfig
 from jaxpu.ensemble.ratings import Problem, of_scores
 from jaxpu.runs.job import Job, Run
 from jaxpu.train import job as pu
@@ -39,7 +38,7 @@ def record_last(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     """Metrics of the test rows after the last epoch of a run of the kind ``pu``, and its verdict."""
     test = {name.removeprefix("test_"): values for name, values in history.items() if name.startswith("test_")}
     last = {name: float(values[-1]) for name, values in test.items()}
-    row = {name: last[theirs] for theirs, name in METRICS.items() if theirs in last}
+    row = {name: last.get(f"oracle_{name}", last.get(name)) for name in SCORES}
     return pl.DataFrame([{"selection": END, "verdict": str(collapse.epoch_verdicts(last)), **row}])
 
 

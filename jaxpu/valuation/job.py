@@ -10,25 +10,21 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import polars as pl
 from jax import Array
 
-from jaxpu import collapse, config, data, models, train
+from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
-from jaxpu.config.base import END
-from jaxpu.config.guided import SCORES, TEACHER, GuidedCell, GuidedExperiment
+from jaxpu.config.guided import TEACHER, GuidedCell, GuidedExperiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import METHODS, objective
 from jaxpu.runs.job import Functions, Job, Run, identity
 from jaxpu.train import job as pu
 from jaxpu.valuation.guided import Guide, update
+from jaxpu.valuation.record import TWO_CLASSES, record, two_classes
 from jaxpu.valuation.risk import FILTERS
 
 TEACHERS, STUDENTS = range(2)
 """What the random numbers of a seed are for."""
-
-PATH = ("accuracy", "auc", "log_loss", "kept")
-"""What is recorded of every epoch."""
 
 
 class Static(NamedTuple):
@@ -125,7 +121,10 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
     Raises:
         ConfigError: for convolutions over rows that are no images.
     """
-    return Static(pu.static_part(_supervised(cell), source, prepared), cell.loss)
+    static = pu.static_part(_supervised(cell), source, prepared)
+    if static.outputs == 2:
+        static = dataclasses.replace(static, probes=(*static.probes, (TWO_CLASSES, two_classes)))
+    return Static(static, cell.loss)
 
 
 def _supervised(cell: GuidedCell) -> Cell:
@@ -192,28 +191,6 @@ def _kept(static: Static, state: train.State) -> dict[str, Any]:
 def _memory(static: Static, shared: dict[str, Array]) -> int:
     """Bytes of one run and its teacher."""
     return 2 * pu.FUNCTIONS.memory(static.train, shared) if pu.FUNCTIONS.memory else 0
-
-
-def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
-    """One row: the last epoch, its verdict, and the way there as columns of lists.
-
-    A filter starves a student if it keeps next to nothing: it is the driver of :func:`jaxpu.collapse.diagnose_run`.
-    """
-    test = {name.removeprefix("test_"): np.asarray(v, float) for name, v in history.items() if name.startswith("test_")}
-    known = {name.removeprefix("oracle_"): values for name, values in test.items()}
-    known |= {"kept": np.asarray(history["train_kept"], float)}
-    course = test | {"loss": np.asarray(history["train_loss"], float)}
-    found = collapse.diagnose_run(course, -1, driver=known["kept"], driver_reference=1.0)
-    row: dict[str, Any] = {"selection": END, "verdict": str(found.verdict)}
-    row |= {name: float(known[name][-1]) for name in (*SCORES, "kept")}
-    row |= {name: float(values[-1]) for name, values in history.items() if _recorded(name, values)}
-    epochs = len(known["kept"])
-    path = {"path_epoch": list(range(1, epochs + 1))} | {f"path_{name}": known[name].tolist() for name in PATH}
-    return pl.DataFrame([row | path])
-
-
-def _recorded(name: str, values: np.ndarray) -> bool:
-    return name.startswith(("probe_", "train_loss", "train_relative_risk")) and np.ndim(values) == 1
 
 
 FUNCTIONS = Functions(_init, _advance, _finished, record, _kept, _memory)
