@@ -248,22 +248,22 @@ def test_a_heat_map_needs_two_settings_and_counts_runs_without_a_number():
     assert figure.get_suptitle().endswith("c = 0.1, lr = 1: 1 of 2 runs (last epoch)")
     with pytest.raises(NothingToShow, match="fewer than two settings"):
         plots.heat_map(GRID.drop("training.lr"), "last")
-    known = GRID.rename({"f1": "roc_auc"}).filter(pl.col("roc_auc").is_not_nan())
-    other = plots.heat_map(known, "last", metric="roc_auc", below=0.01)
-    assert other.get_suptitle() == "No run of 7 has ROC-AUC below 0.01 (last epoch)"
+    known = GRID.rename({"f1": "auc"}).filter(pl.col("auc").is_not_nan())
+    other = plots.heat_map(known, "last", metric="auc", below=0.01)
+    assert other.get_suptitle() == "No run of 7 has AUC below 0.01 (last epoch)"
 
 
 def summary_of(rates, methods=("als", "mean")):
     rows = [
         {"dataset": "d", "method": m, "ratings.rate": rate, "selection": "end", "metric": metric, "mean": value,
          "ci_low": value - 0.1, "ci_high": value + 0.1}
-        for k, m in enumerate(methods) for rate in rates for metric, value in (("inverted", 1.0 - k), ("pr_auc", rate))
+        for k, m in enumerate(methods) for rate in rates for metric, value in (("inverted", 1.0 - k), ("average_precision", rate))
     ]  # fmt: skip
     return pl.DataFrame(rows)
 
 
 def test_summaries_over_a_setting_hold_means_and_intervals():
-    figure = plots.over_setting(summary_of([0.1, 0.5]), ["inverted", "pr_auc", "brier"])
+    figure = plots.over_setting(summary_of([0.1, 0.5]), ["inverted", "average_precision", "brier"])
     assert [axis.get_title(loc="left") for axis in figure.axes] == ["share upside down", "PR-AUC"]
     marks, _, (lines,) = figure.axes[1].containers[0]
     np.testing.assert_allclose(marks.get_ydata(), [0.1, 0.5])
@@ -276,13 +276,13 @@ def test_summaries_over_a_setting_hold_means_and_intervals():
 
 
 def test_summaries_by_method_have_a_row_a_method_and_a_colour_a_point():
-    figure = plots.by_method(summary_of([0.1, 0.5]), ["pr_auc"])
+    figure = plots.by_method(summary_of([0.1, 0.5]), ["average_precision"])
     [axis] = figure.axes
     assert [label.get_text() for label in axis.get_yticklabels()] == ["als", "mean"]
     assert [c.get_label() for c in axis.containers] == ["rate=0.1", "rate=0.5"]
     np.testing.assert_allclose(axis.containers[1][0].get_xdata(), [0.5, 0.5])
     with pytest.raises(NothingToShow, match="More points"):
-        plots.by_method(summary_of(range(9)), ["pr_auc"])
+        plots.by_method(summary_of(range(9)), ["average_precision"])
 
 
 def test_courses_are_medians_over_seeds_and_what_has_no_point_is_shown_with_each():

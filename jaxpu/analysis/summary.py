@@ -147,8 +147,8 @@ def _row(name: str, column: pl.Series) -> dict[str, Any]:
 
 def _shares(group: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Shares of runs that went wrong, with Wilson's interval."""
-    if "roc_auc" in group.columns:
-        inverted = group["roc_auc"].to_numpy() <= collapse.Thresholds().inverted_auc
+    if "auc" in group.columns:
+        inverted = group["auc"].to_numpy() <= collapse.Thresholds().inverted_auc
         yield {"metric": "inverted"} | _rate(rates.rate(int(inverted.sum()), inverted.size))
     if "f1" in group.columns and "regret" in group.columns:
         below = rates.collapse_rate(group["f1"].to_numpy(), COLLAPSED_F1)

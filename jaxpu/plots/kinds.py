@@ -208,7 +208,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "ensemble": (
         {"kind": "over_setting"},
-        {"kind": "heat_map", "metric": "roc_auc", "below": 0.2},
+        {"kind": "heat_map", "metric": "auc", "below": 0.2},
         {"kind": "by_method"},
         {"kind": "courses", "x": "update", "metrics": ["w_mean", "b"], "rows": False},
     ),
