@@ -3,7 +3,7 @@
 runs -> selected (a row a run and rule) -> summary and verdicts (a row a cell and rule), rules, claims
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,6 @@ import polars as pl
 
 from jaxpu import collapse
 from jaxpu.analysis import claims, rates, stats
-from jaxpu.analysis.protocol import changed, protocol
 from jaxpu.analysis.selection import select
 from jaxpu.config import AnyExperiment, SelectionConfig
 
@@ -57,13 +56,11 @@ class Tables(NamedTuple):
     claims: pl.DataFrame
 
 
-def tables(runs: pl.DataFrame, experiment: AnyExperiment, claims_then: Mapping[str, str] | None = None) -> Tables:
+def tables(runs: pl.DataFrame, experiment: AnyExperiment) -> Tables:
     """Replay every selection rule on every run, summarise over seeds, and judge the claims.
 
     Args:
         runs: recorded rows, see :func:`jaxpu.analysis.selection.select`. experiment: of any kind.
-        claims_then: :func:`jaxpu.config.claims_digest` of when the runs were made, if it was recorded; what was changed
-            since is said in the table of claims.
 
     Returns:
         Every frame names runs by typed columns: ``dataset``, ``method``, the experiment's grid columns, ``seed``
@@ -88,14 +85,7 @@ def tables(runs: pl.DataFrame, experiment: AnyExperiment, claims_then: Mapping[s
         summarise(selected, identity),
         _verdicts(selected, identity, diagnoses),
         compare_rules(selected, getattr(experiment, "selection", None)),
-        claims.judge(
-            experiment.claims,
-            selected,
-            experiment.rules[0],
-            grid_columns=experiment.grid_columns,
-            protocols=[protocol(claim, experiment) for claim in experiment.claims],
-            changes=changed(experiment, claims_then),
-        ),
+        claims.judge(experiment.claims, selected, experiment.rules[0]),
     )
 
 
@@ -157,7 +147,7 @@ def _row(name: str, column: pl.Series) -> dict[str, Any]:
 
 def _shares(group: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Shares of runs that went wrong, with Wilson's interval."""
-    if "auc" in group.columns and "regret" not in group.columns:
+    if "auc" in group.columns:
         inverted = group["auc"].to_numpy() <= collapse.Thresholds().inverted_auc
         yield {"metric": "inverted"} | _rate(rates.rate(int(inverted.sum()), inverted.size))
     if "f1" in group.columns and "regret" in group.columns:
