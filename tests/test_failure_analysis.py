@@ -5,18 +5,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from jaxpu.plots.phase import grid_axes
+from jaxpu.report.claims import claims_markdown, rules_markdown
+from jaxpu.report.headlines import headlines
+from jaxpu.report.practice import practice
+from jaxpu.results import ResultsError
 from matplotlib.figure import Figure
 from problems import tiny
 
 from jaxpu import config, report
 from jaxpu.analysis import summary
 from jaxpu.plots import NothingToShow, phase_diagram
-from jaxpu.plots.phase import grid_axes
 from jaxpu.report import failure, parts
-from jaxpu.report.claims import claims_markdown, rules_markdown
-from jaxpu.report.headlines import headlines
-from jaxpu.report.practice import practice
-from jaxpu.results import ResultsError
 
 ROOT = Path(__file__).parents[1]
 
