@@ -193,13 +193,13 @@ def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
     base, noise = rng.normal(0.8, 0.05, 20), rng.normal(0, 0.002, (3, 20))
     scores = {"plain": base, "better": base + 0.01 + noise[0], "worse": base - 0.2 + noise[1], "same": base + noise[2]}
     runs = [
-        {"method": method, "cell": cell, "seed": seed, "accuracy": value}
+        {"method": method, "cell": cell, "seed": seed, "test_oracle_accuracy": value}
         for cell in ("lr=1", "lr=2")
         for method, values in scores.items()
         for seed, value in enumerate(values if cell == "lr=1" else base)
     ]
     shuffled = pl.DataFrame(runs).sample(fraction=1, shuffle=True, seed=1).sort("cell", maintain_order=True)
-    figure = paired_differences(shuffled.filter(pl.col("cell") == "lr=1"), "plain", "accuracy", "accuracy")
+    figure = paired_differences(shuffled.filter(pl.col("cell") == "lr=1"), "plain", "test_oracle_accuracy", "accuracy")
     [axis] = figure.axes
     names = [label.get_text() for label in axis.get_yticklabels()]
     assert set(names) == {"better", "worse", "same"}
@@ -212,7 +212,7 @@ def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
         colours[name] = line.get_color()
     assert colours == {"better": style.BLUE, "worse": style.RED, "same": style.QUIET}
     assert figure.get_suptitle() == "Accuracy against plain: ahead is better; behind is worse"
-    both = paired_differences(shuffled, "plain", "accuracy", "accuracy")
+    both = paired_differences(shuffled, "plain", "test_oracle_accuracy", "accuracy")
     assert "of 3 others, ahead of plain are 1 at lr=1, 0 at lr=2" in both.get_suptitle()
     with pytest.raises(NothingToShow, match="There is no oracle"):
         paired_differences(shuffled, "oracle", "accuracy", "accuracy")

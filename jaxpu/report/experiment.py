@@ -14,7 +14,7 @@ from jaxpu import analysis, config, plots
 from jaxpu.plots.frames import F1, NothingToShow, labelled, seeds_behind
 from jaxpu.plots.kinds import DEFAULTS, Figure, Frames, Picture
 from jaxpu.plots.rules import choices, rule_name, shown_rules
-from jaxpu.report import answers, tables, terminal
+from jaxpu.report import answers, claims, tables, terminal
 from jaxpu.report.page import fill, page, slug
 from jaxpu.report.text import Markdown, block, code, fold, number, paragraphs, plain, table
 from jaxpu.report.words import DECISIONS, VERDICTS, glossary, verdict_name
@@ -92,8 +92,8 @@ def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, A
         ),
         "description": paragraphs(resolved.get("description")),
         "answers": answers.answers(frames.verdicts, frames.shown),
-        "claims": tables.claims_table(frames.claims) if frames.claims.height else "",
-        "claim_note": tables.CLAIM_NOTE,
+        "claims": claims.claims_table(frames.claims) if frames.claims.height else "",
+        "claim_note": claims.CLAIM_NOTE,
         "results": tables.results(found, kind, most=tables.MOST),
         "other": tables.other_metrics(frames.summary, rule, kind),
         "rules": tables.rules_table(frames.rules) if about_f1 else "",
@@ -131,7 +131,7 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
     parts = [f"# {plain(resolved.get('name') or 'Results')}", paragraphs(resolved.get("description"))]
     if frames.claims.height:
-        parts += ["## Claims", tables.claims_table(frames.claims), tables.CLAIM_NOTE]
+        parts += ["## Claims", claims.claims_table(frames.claims), claims.CLAIM_NOTE]
     parts += ["## Results", tables.results(found, kind)]
     rules = tables.rules_table(frames.rules)
     parts += ["## Selection rules compared", rules, tables.RULE_NOTE] if rules else []
