@@ -165,7 +165,7 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
     Returns:
         The table of results and the claims, for a terminal.
     """
-    made = analysis.tables(recorded, experiment)
+    made = analysis.tables(recorded, experiment, provenance.get("claims"))
     for name, frame in made._asdict().items():
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)
