@@ -160,7 +160,7 @@ def healing(runs: pl.DataFrame) -> Canvas:
     """
     require(runs, "ranked_at", "healthy_at", "heal_theory", "slow_updates", RATING_RATE)
     rates = runs.with_columns(rate=pl.col(RATING_RATE))
-    turned = rates.filter(pl.col("ranked_at").is_not_null(), pl.col("heal_theory") > 0, pl.col("roc_auc") < 0.5)
+    turned = rates.filter(pl.col("ranked_at").is_not_null(), pl.col("heal_theory") > 0, pl.col("auc") < 0.5)
     if turned.is_empty():
         raise NothingToShow("No run turned round after its training.")
     names = rates["rate"].unique(maintain_order=True).to_list()

@@ -23,7 +23,8 @@ TEACHER, NONE = "teacher", "none"
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "ece", "brier", "log_loss")
 SCORES += ("predicted_most", "largest_class", "score_mean", "score_sd")
-"""Columns with what a network's scores are worth at its end."""
+SCORES += ("f1_best", "average_precision", "predicted_positive", "prevalence")
+"""Columns with what a network's scores are worth at its end; the last line is of two classes."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "data": {"name": "digits", "test": 0.4},
@@ -54,6 +55,7 @@ class GuidedCell:
     point: dict[str, Any]
     data: DataConfig
     standardize: bool | None
+    two_classes: bool
     model: ModelConfig
     training: TrainingConfig
     loss: str
@@ -68,13 +70,13 @@ class GuidedCell:
 
     @property
     def mixes(self) -> bool:
-        """Whether its training rows are mixed; those of plain teachers and of the student without one are not."""
+        """Whether training rows are mixed; plain teachers, and the student without one, take them as they are."""
         return self.method_name != NONE and (self.method_name != TEACHER or self.teacher == "mixup")
 
     @property
     def settings(self) -> tuple[Any, ...]:
         """What makes this cell another cell."""
-        trained = (self.data, self.standardize, self.model, self.training, self.loss, self.probes)
+        trained = (self.data, self.standardize, self.two_classes, self.model, self.training, self.loss, self.probes)
         return "guided", trained, self.method_name, self.teacher, self.sees
 
     @property
@@ -90,6 +92,7 @@ class GuidedExperiment(AnyExperiment):
     Attributes:
         data: a dataset, all of whose training labels are known; with two classes there are two logits. Left out:
             digits, 40 % of the rows held out.
+        two_classes: learn positive against negative, even where the dataset has more classes.
         standardize: whether features get mean 0 and standard deviation 1 over the training rows; None = as usual for
             the dataset.
         model: the network of teachers and students; left out: two hidden layers, 64 and 32. training: how they are
@@ -101,12 +104,13 @@ class GuidedExperiment(AnyExperiment):
             without a teacher, and ``teacher``.
     """
 
-    SWEEPS = ("data", "standardize", "model", "training", "loss")
+    SWEEPS = ("data", "standardize", "two_classes", "model", "training", "loss")
     METRICS = (*SCORES, "kept", "train_loss")
 
     kind: Literal["guided"] = "guided"
     data: DataConfig = Field(default_factory=lambda: DataConfig(**_DEFAULTS["data"]))
     standardize: bool | None = None
+    two_classes: bool = False
     model: ModelConfig = Field(default_factory=lambda: ModelConfig(**_DEFAULTS["model"]))
     training: TrainingConfig = Field(default_factory=lambda: TrainingConfig(**_DEFAULTS["training"]))
     loss: Loss = "cross_entropy"
@@ -127,8 +131,9 @@ class GuidedExperiment(AnyExperiment):
         [('none', None, None), ('teacher', 'plain', 'all'), ('low', 'plain', 'all'), ('high', 'plain', 'all')]
         """
         teachers = [(teacher, sees) for teacher in self.teachers for sees in self.sees]
-        students = [(name, *pair) for pair in teachers for name in (TEACHER, *self.filters)]
-        return [self._cell(*one, point) for point in points(self.grid) for one in [(NONE, None, None), *students]]
+        runs: list[tuple[str, str | None, str | None]] = [(NONE, None, None)]
+        runs += [(name, teacher, sees) for teacher, sees in teachers for name in (TEACHER, *self.filters)]
+        return [self._cell(*one, point) for point in points(self.grid) for one in runs]
 
     def _cell(self, method: str, teacher: str | None, sees: str | None, point: dict[str, Any]) -> GuidedCell:
         raw = as_dict(self) | {"grid": {}, "claims": (), "description": ""}
@@ -138,8 +143,8 @@ class GuidedExperiment(AnyExperiment):
         at = {"teacher": teacher, "sees": sees}
         at |= {path: value_at(made, path) for path in point if path not in COUNTS}
         return GuidedCell(
-            method, teacher, sees, at, made.data, made.standardize, made.model, made.training, made.loss, made.probes,
-            made.seeds, made.first_seed,
+            method, teacher, sees, at, made.data, made.standardize, made.two_classes, made.model, made.training,
+            made.loss, made.probes, made.seeds, made.first_seed,
         )  # fmt: skip
 
     @model_validator(mode="before")

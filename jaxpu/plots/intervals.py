@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from jaxpu.plots.frames import NothingToShow, metric_name, require, setting, setting_name, varying, with_point
 from jaxpu.plots.style import COLOURS, MARKERS, WIDTH, headline, look
 
-PANELS = ("inverted", "pr_auc", "brier")
+PANELS = ("inverted", "average_precision", "brier")
 
 
 def over_setting(summary: pl.DataFrame, metrics: Sequence[str] = PANELS) -> Figure:

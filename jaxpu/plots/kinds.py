@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from matplotlib.figure import Figure as Canvas
 
+from jaxpu.analysis.metrics import statistic_of
 from jaxpu.errors import unknown
 from jaxpu.functions import load
 from jaxpu.plots.courses import courses
@@ -178,8 +179,8 @@ def _differences(frames: Frames, *, reference: str, metric: str, without: Sequen
     rule = rule_name(next(iter(frames.shown), ""))
     return Drawn(
         paired_differences(chosen, reference, metric, name),
-        f"Differences from {reference}, paired by seed (n = {seeds_behind(chosen)}), selected by {rule}: means with their "
-        "95 % intervals. Blue is ahead, red behind, grey cannot be told.",
+        f"Differences from {reference}, paired by seed (n = {seeds_behind(chosen)}), selected by {rule}: "
+        f"{statistic_of(metric)}s with their 95 % intervals. Blue is ahead, red behind, grey cannot be told.",
     )
 
 
@@ -208,7 +209,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], ...]] = {
     ),
     "ensemble": (
         {"kind": "over_setting"},
-        {"kind": "heat_map", "metric": "roc_auc", "below": 0.2},
+        {"kind": "heat_map", "metric": "auc", "below": 0.2},
         {"kind": "by_method"},
         {"kind": "courses", "x": "update", "metrics": ["w_mean", "b"], "rows": False},
     ),

@@ -11,10 +11,10 @@ import yaml
 from rich.console import Group
 
 from jaxpu import analysis, config, plots
-from jaxpu.plots.frames import F1, NothingToShow, labelled, seeds_behind
+from jaxpu.plots.frames import F1, NothingToShow, labelled, run_columns, seeds_behind
 from jaxpu.plots.kinds import DEFAULTS, Figure, Frames, Picture
 from jaxpu.plots.rules import choices, rule_name, shown_rules
-from jaxpu.report import answers, tables, terminal
+from jaxpu.report import answers, claims, tables, terminal
 from jaxpu.report.page import fill, page, slug
 from jaxpu.report.text import Markdown, block, code, fold, number, paragraphs, plain, table
 from jaxpu.report.words import DECISIONS, VERDICTS, glossary, verdict_name
@@ -45,6 +45,10 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     >>> frames_of({"selected": pl.DataFrame({"selection": ["val_f1", "pu_auc"]})}, {}).shown
     ('val_f1', 'pu_auc')
     """
+    runs = frames.get("runs")
+    if runs is not None and (paths := [name for name in runs.columns if name.startswith("path_")]):
+        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(run_columns(runs), *paths).explode(paths)
+        frames = {**frames, "paths": there.rename({name: name.removeprefix("path_") for name in paths})}
     recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
     shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))
     return Frames(**frames, shown=tuple(shown))
@@ -92,8 +96,8 @@ def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, A
         ),
         "description": paragraphs(resolved.get("description")),
         "answers": answers.answers(frames.verdicts, frames.shown),
-        "claims": tables.claims_table(frames.claims) if frames.claims.height else "",
-        "claim_note": tables.CLAIM_NOTE,
+        "claims": claims.claims_table(frames.claims) if frames.claims.height else "",
+        "claim_note": claims.CLAIM_NOTE,
         "results": tables.results(found, kind, most=tables.MOST),
         "other": tables.other_metrics(frames.summary, rule, kind),
         "rules": tables.rules_table(frames.rules) if about_f1 else "",
@@ -131,7 +135,7 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
     parts = [f"# {plain(resolved.get('name') or 'Results')}", paragraphs(resolved.get("description"))]
     if frames.claims.height:
-        parts += ["## Claims", tables.claims_table(frames.claims), tables.CLAIM_NOTE]
+        parts += ["## Claims", claims.claims_table(frames.claims), claims.CLAIM_NOTE]
     parts += ["## Results", tables.results(found, kind)]
     rules = tables.rules_table(frames.rules)
     parts += ["## Selection rules compared", rules, tables.RULE_NOTE] if rules else []
@@ -161,12 +165,12 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
     Returns:
         The table of results and the claims, for a terminal.
     """
-    made = analysis.tables(recorded, experiment)
+    made = analysis.tables(recorded, experiment, provenance.get("claims"))
     for name, frame in made._asdict().items():
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    frames = frames_of({"runs": recorded, **made._asdict()}, resolved)
+    frames = frames_of({"runs": recorded, **made._asdict(), "paths": analysis.paths(recorded)}, resolved)
     write(folder, frames, provenance, resolved)
     return terminal.results(frames, resolved)
 
@@ -254,7 +258,7 @@ def _failing(selected: pl.DataFrame, rules: Sequence[str]) -> Markdown:
     rows = [
         [
             code(row["label"]), str(row["seed"]), rule_name(row["selection"]), str(row.get("epoch", "–")),
-            number(row.get("f1")), number(row.get("test_oracle_auc", row.get("roc_auc"))),
+            number(row.get("f1")), number(row.get("test_oracle_auc", row.get("auc"))),
             tables.bold(verdict_name(row["verdict"])), row.get("explanation") or "",
         ]
         for row in failing.head(MOST_RUNS).iter_rows(named=True)

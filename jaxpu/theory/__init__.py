@@ -11,9 +11,9 @@ from jaxpu.theory.aggregator import (
     linear_flow,
     time_scales,
 )
-from jaxpu.theory.dynamics import FixedPoints, fixed_points, iterate
 from jaxpu.theory.geometry import FixedPoint, Shape, penalty_shape, risk_shape, sign_changes
-from jaxpu.theory.meanfield import Setting, beta_nodes, grid, setting, slope
+from jaxpu.theory.meanfield import FixedPoints, fixed_points, iterate, slope
+from jaxpu.theory.points import Setting, beta_nodes, grid, setting
 
 __all__ = [
     "FastEnd",
