@@ -97,7 +97,7 @@ def hyper_of(
         decision=DECISIONS.index(method.decision),
         decision_offset=decision_offset(method),
         prior=prior,
-        anchor=Moving(*(column[0] for column in _moving([method.anchor]))),
+        anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
         weight=method.weight,
@@ -111,7 +111,8 @@ def hyper_of(
         initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
-    return Hyper(*(kinds[type(v)](v) if type(v) in kinds else v for v in values))
+    typed: list[Any] = [kinds[type(v)](v) if type(v) in kinds else v for v in values]
+    return Hyper(*typed)
 
 
 def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objective: Objective) -> dict[str, Moving]:
@@ -161,7 +162,7 @@ def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
     evenly = (places / max(epochs - 1, 1))[epoch]
     at_half_time = jnp.where(places < epochs // 2, 0.0, 1.0)[epoch]
 
-    def number(moving: Moving) -> Array:
+    def number(moving: Moving) -> Any:
         share = jnp.where(jnp.asarray(moving.step) > 0, at_half_time, evenly)
         return moving.start + (moving.end - moving.start) * share  # a constant stays that constant to the bit
 
