@@ -120,8 +120,8 @@ def test_missing_metrics_and_verdicts_print_as_dashes(sweep):
 @pytest.mark.parametrize(
     ("kind", "metrics", "expected"),
     [
-        ("ensemble", ("pr_auc", "roc_auc", "inverted", "brier", "w_mean", "b"), "0.500 [0.400, 0.600]"),
-        ("guided", ("accuracy", "log_loss", "roc_auc", "kept"), "0.500 [0.400, 0.600]"),
+        ("ensemble", ("average_precision", "auc", "inverted", "brier", "w_mean", "b"), "0.500 [0.400, 0.600]"),
+        ("guided", ("accuracy", "log_loss", "auc", "kept"), "0.500 [0.400, 0.600]"),
         ("multiclass", ("accuracy", "f1", "f1_below", "auc"), "0.500"),
     ],
 )
