@@ -37,7 +37,7 @@ class DataConfig:
             is known, and there is nothing to measure.
         validation: nested shares of the training part held out; the first is the one that rules read.
         prior: the π that methods are told: ``unlabeled`` = share of positives in U, ``all`` = in P and U
-            together (as in the code behind seed 000), or a number. prior_scale multiplies it.
+            together (as in the original benchmark code), or a number. prior_scale multiplies it.
     """
 
     name: str = "spambase"
