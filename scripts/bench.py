@@ -38,10 +38,11 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from jaxpu import config, results, sweep
-from jaxpu.sweep import placement
-from jaxpu.sweep.pool import Pool
-from jaxpu.sweep.rows import dataset
+from jaxpu import config, data, runs
+from jaxpu.runs.placement import START, resolve
+from jaxpu.runs.pool import Pool, Slot
+from jaxpu.runs.store import Memory
+from jaxpu.train import job
 
 RATE, ALPHA, LR, L2, BATCH = 0.2, 0.3, 3e-4, 1e-4, 256
 
@@ -64,24 +65,25 @@ def experiment(seeds: int, kind: str) -> config.Experiment:
 class Jaxpu:
     """jaxpu at some number of seeds on one placement: ``run()`` trains ``epochs`` epochs of every seed."""
 
-    def __init__(self, seeds: int, kind: str, epochs: int, folder: Path):
+    def __init__(self, seeds: int, kind: str, epochs: int):
         self.name, self.seeds, self.epochs = f"jaxpu {seeds} x {kind}", seeds, epochs
-        runs = sweep.runs_of(experiment(seeds, kind))
-        [group] = sweep.groups_of(runs)
         asked = dataclasses.replace(experiment(seeds, kind).placement, segment=epochs)
-        where = placement.resolve(asked, group.config, (57,), 4744, seeds)
-        self._pool = Pool(group, where, asked, folder)
-        for slot, run in zip(self._pool.slots, runs, strict=True):
-            slot.run = run
-        self._pool._states.epoch[:] = 0
+        found = job.runs(experiment(seeds, kind))
+        [only] = job.jobs(experiment(seeds, kind), found)
+        self._pool = Pool(only, resolve(asked, only), asked, Memory(), lambda run: {}, found[0])
+        self._states = jax.tree.map(np.copy, self._pool._states)
+        for place, run in enumerate(found):
+            self._pool._seat(place, Slot(run, self._pool._inputs(run)), START)
+        began = time.perf_counter()
         self._pool.compile()
-        self.compile_seconds = self._pool.program.compile_seconds
-        self.steps_a_seed = epochs * -(-len(sweep.prepare(runs[0].cell.data, 0).rows.train) // BATCH)
+        self.compile_seconds = time.perf_counter() - began
+        self.steps_a_seed = epochs * -(-len(only.inputs(found[0], {}).rows.train) // BATCH)
 
     def run(self) -> float:
         """Train, and return the mean test AUC at the end, as a check that something was learnt."""
-        states = self._pool._put(jax.tree.map(np.copy, self._pool._states))
-        _, history, _ = self._pool.program(self._pool._x, self._pool._y, self._pool._stack(), states)
+        pool = self._pool
+        assert pool._run is not None  # compiled above
+        _, history, _ = pool._run(pool._shared, pool._arguments(), pool._put(jax.tree.map(np.copy, self._states)))
         return float(np.asarray(history["test_oracle_auc"])[:, -1].mean())
 
 
@@ -94,9 +96,9 @@ class Torch:
         self.name, self.seeds, self.epochs = f"PyTorch {torch.__version__} eager", 1, epochs
         self._torch: Any = torch
         self._device: Any = torch.device(device)
-        run = sweep.runs_of(experiment(1, "map"))[0]
-        prepared = sweep.prepare(run.cell.data, 0)
-        source = dataset("spambase", ())
+        [cell] = config.expand(experiment(1, "map"))
+        source = data.load(cell.data)
+        prepared = data.prepare(cell.data, source, 0)
         x = (source.x - prepared.rows.mean) / prepared.rows.sd
         at = {"device": self._device}
         self._x = {k: torch.tensor(x[getattr(prepared.rows, k)], **at) for k in ("train", "val", "test")}
@@ -189,16 +191,15 @@ def fresh_process(seeds: int, kind: str, cache: str) -> dict[str, float]:
 def alone(seeds: int, kind: str) -> None:
     """The child of :func:`fresh_process`."""
     jax.config.update("jax_compilation_cache_dir", os.environ["JAXPU_CACHE_DIR"])
-    with tempfile.TemporaryDirectory() as folder:
-        contender = Jaxpu(seeds, kind, 1, Path(folder))
-        contender.run()
+    contender = Jaxpu(seeds, kind, 1)
+    contender.run()
     # not getrusage: Linux hands its maximum down from the parent, which has PyTorch loaded
     status = Path("/proc/self/status").read_text()
     peak = int(status.split("VmHWM:")[1].split()[0]) / 1024
     print(json.dumps({"compile_seconds": contender.compile_seconds, "peak_mib": peak}))
 
 
-def contenders(arguments: argparse.Namespace, folder: Path) -> list[Any]:
+def contenders(arguments: argparse.Namespace) -> list[Any]:
     """PyTorch if it is there, and jaxpu at every number of seeds on every placement."""
     on_cpu = jax.default_backend() == "cpu"
     made: list[Any] = []
@@ -208,7 +209,7 @@ def contenders(arguments: argparse.Namespace, folder: Path) -> list[Any]:
         print(f"PyTorch is left out: {error}")
     for seeds in arguments.seeds:
         kinds = ("map",) if seeds == 1 else ("map", "vmap") if on_cpu else ("vmap",)
-        made += [Jaxpu(seeds, kind, arguments.epochs, folder) for kind in kinds]
+        made += [Jaxpu(seeds, kind, arguments.epochs) for kind in kinds]
     return made
 
 
@@ -277,14 +278,13 @@ def main() -> None:
     if arguments.alone:
         alone(int(arguments.alone[0]), arguments.alone[1])
         return
-    with tempfile.TemporaryDirectory() as folder:
-        made = contenders(arguments, Path(folder))
-        for contender in made:  # warm up: allocators, lazy imports
-            contender.run()
-        rounds = []
-        for number in range(arguments.rounds):
-            rounds.append({c.name: measure(c) for c in made})
-            print(f"round {number + 1} of {arguments.rounds} done", flush=True)
+    made = contenders(arguments)
+    for contender in made:  # warm up: allocators, lazy imports
+        contender.run()
+    rounds = []
+    for number in range(arguments.rounds):
+        rounds.append({c.name: measure(c) for c in made})
+        print(f"round {number + 1} of {arguments.rounds} done", flush=True)
     fresh = {}
     for seeds, kind in [(1, "map"), (max(arguments.seeds), "map" if jax.default_backend() == "cpu" else "vmap")]:
         with tempfile.TemporaryDirectory() as cache:
@@ -297,8 +297,8 @@ def write(arguments: argparse.Namespace, table: list[dict[str, Any]], fresh: dic
     report = {
         "device": device if device != "cpu" else f"CPU ({os.cpu_count()} cores of a shared machine)",
         "command": " ".join(["python", *sys.argv]),
-        **results.commit(),
-        "versions": results.versions(),
+        **runs.commit(),
+        "versions": runs.versions(),
         "rounds": arguments.rounds,
         "epochs": arguments.epochs,
         "gemm_gflop_per_cpu_second": gemm_peak(),
@@ -307,8 +307,8 @@ def write(arguments: argparse.Namespace, table: list[dict[str, Any]], fresh: dic
     }
     name = device.lower().replace(" ", "-")
     text = markdown(report)
-    results.write_text(arguments.out / f"{name}.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
-    results.write_text(arguments.out / f"{name}.md", text)
+    runs.write_text(arguments.out / f"{name}.json", json.dumps(report, indent=1, ensure_ascii=False) + "\n")
+    runs.write_text(arguments.out / f"{name}.md", text)
     print(text)
 
 

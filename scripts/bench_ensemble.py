@@ -23,7 +23,7 @@ import polars as pl
 from jax import numpy as jnp
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from jaxpu import ensemble, results
+from jaxpu import ensemble, runs
 
 M, D, RIDGE = 50, 20, 0.01
 SMALL = (2_000, 5_000)
@@ -144,7 +144,7 @@ def markdown(
     lines = [
         "# Alternating least squares: m = 50, d = 20",
         "",
-        f"Made by `python scripts/bench_ensemble.py`, commit `{(results.commit()['commit'] or 'unknown')[:9]}`: "
+        f"Made by `python scripts/bench_ensemble.py`, commit `{(runs.commit()['commit'] or 'unknown')[:9]}`: "
         f"seconds of one sweep over n = {n:,} instances on {platform.machine()}, two cores of a shared machine; "
         f"{rounds.height} interleaved rounds, median [lowest, highest], ratios within a round.",
         "",
@@ -189,8 +189,8 @@ def main() -> None:
     rounds, off, took = measure(n, arguments.part, arguments.rounds)
     small = {size: small_and_literal(size) for size in SMALL}
     peaks = {size: memory(size) for size in (n // 4, n // 2, n, 2 * n)}
-    results.write_frame(OUT / "ensemble_rounds.csv", rounds)
-    results.write_text(OUT / "ensemble.md", markdown(rounds, off, took, peaks, n, small))
+    runs.write_frame(OUT / "ensemble_rounds.csv", rounds)
+    runs.write_text(OUT / "ensemble.md", markdown(rounds, off, took, peaks, n, small))
     print((OUT / "ensemble.md").read_text())
 
 

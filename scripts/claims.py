@@ -10,28 +10,18 @@ from pathlib import Path
 
 import polars as pl
 
-from jaxpu.report import tables
-from jaxpu.report.text import Markdown, code, plain, table
+from jaxpu.report import claims
+from jaxpu.report.text import Markdown, code, plain
 
 ROOT = Path(__file__).parents[1]
-HEADS = ("claim", "claimed", "measured [95 % interval]", "p (Holm)", "verdict")
 
 
 def experiment(folder: Path) -> str:
     """The claims of one experiment, with the command that repeats it."""
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    rows = [
-        (
-            tables.claim_text(row),
-            tables.claimed(row),
-            tables.measured(row),
-            "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}",
-            tables.bold(row["verdict"]),
-        )
-        for row in pl.read_csv(folder / "claims.csv").with_columns(pl.col("source").fill_null("")).iter_rows(named=True)
-    ]
+    body = claims.claims_table(pl.read_csv(folder / "claims.csv"))
     where = f"{code(provenance['command'])}, commit {code(str(provenance['commit'])[:9])}"
-    return f"## {plain(folder.name)}\n\n{table(HEADS, rows, 'lrrrl')}\n\n{where}; [its tables]({folder.name}/table.md)"
+    return f"## {plain(folder.name)}\n\n{body}\n\n{where}; [its tables]({folder.name}/table.md)"
 
 
 def text(folders: list[Path]) -> str:
@@ -39,7 +29,7 @@ def text(folders: list[Path]) -> str:
     verdicts = pl.concat([pl.read_csv(folder / "claims.csv").select("verdict") for folder in folders])
     counts = verdicts["verdict"].value_counts(sort=True).iter_rows()
     said = ", ".join(f"{n} {word}" for word, n in counts)
-    head = f"# Claims\n\n{verdicts.height} claims of {len(folders)} experiments: {said}. {tables.CLAIM_NOTE}"
+    head = f"# Claims\n\n{verdicts.height} claims of {len(folders)} experiments: {said}. {claims.CLAIM_NOTE}"
     note = Markdown("Written by `scripts/claims.py` from the `claims.csv` of the results; do not edit.")
     return "\n\n".join([head, note, *map(experiment, folders)]) + "\n"
 

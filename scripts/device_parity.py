@@ -13,8 +13,8 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from jaxpu import config, sweep, train
-from jaxpu.sweep.rows import Rows, dataset
+from jaxpu import config, data, train
+from jaxpu.train import job
 
 jax.config.update("jax_default_matmul_precision", "highest")
 RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "test_score_mean", "train_p_labeled")
@@ -22,17 +22,18 @@ RECORDED = ("train_loss", "test_oracle_auc", "test_oracle_log_loss", "test_score
 
 def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     """(seeds, epochs, columns) of one method, all seeds at once on one device."""
-    prepared = [sweep.prepare(cell.data, seed) for seed in range(seeds)]
-    static, hyper = sweep.static_part(cell, prepared[0]), sweep.traced_part(cell, prepared[0])
-    source = dataset(cell.data.name, ())
-    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[p.rows for p in prepared])
+    source = data.load(cell.data)
+    prepared = [data.prepare(cell.data, source, seed) for seed in range(seeds)]
+    static, hyper = job.static_part(cell, source, prepared[0]), job.traced_part(cell, prepared[0])
+    rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[one.rows for one in prepared])
+    x, y = np.asarray(source.x), source.truth.astype(np.int32)
 
-    def run(seed: jax.Array, rows: Rows) -> train.History:
-        data = train.Data(jnp.asarray(source.x), jnp.asarray(source.truth, jnp.int32), *map(jnp.asarray, rows))
-        return train.train(train.key_of(seed), data, static, hyper).history
+    def run(seed: jax.Array, rows: data.Rows) -> train.History:
+        arrays = train.Data(jnp.asarray(x), jnp.asarray(y), *map(jnp.asarray, rows))
+        return train.train(train.key_of(seed), arrays, static, hyper).history
 
     with jax.default_device(device):
-        history = jax.jit(jax.vmap(run))(jnp.arange(seeds), rows)
+        history = jax.jit(jax.vmap(run))(np.arange(seeds), rows)
     return np.stack([np.asarray(history[name]) for name in RECORDED], axis=-1)
 
 

@@ -17,7 +17,7 @@ check)
     ;;
 cifar)
     echo "== CIFAR-10"
-    timeout 570 python -m jaxpu run configs/encouraging_cifar.yaml --seeds 4 training.epochs=10 \
+    timeout 570 python -m jaxpu run encouraging/encouraging_cifar --seeds 4 training.epochs=10 \
         --out "$out/encouraging_cifar"
     ;;
 *)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from jaxpu import ensemble, metrics, results
+from jaxpu import ensemble, metrics, runs
 
 OUT = Path(__file__).parents[1] / "results" / "cf_ensemble" / "reference.json"
 
@@ -61,9 +61,9 @@ def main() -> None:
         stored = dict(file)
         cases = [("als", 100), ("joint", 200), ("joint", 500)]
         rows = [one(trainer, w, iterations, stored) for trainer, iterations in cases for w in (False, True)]
-    told = {"command": "python scripts/reference_ensemble.py", **results.commit(), "versions": results.versions()}
+    told = {"command": "python scripts/reference_ensemble.py", **runs.commit(), "versions": runs.versions()}
     rounded = [{k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
-    results.write_text(OUT, json.dumps(told | {"fits": rounded}, indent=1) + "\n")
+    runs.write_text(OUT, json.dumps(told | {"fits": rounded}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -249,7 +249,9 @@ def test_folders_of_others_are_refused_untouched(finished, written, tmp_path, ca
     before = contents(folder)
     code, _, err = called(capsys, "run", written, "--out", folder, "--seeds", 2, PAIR, "training.lr=0.5")
     assert code == 2
-    assert "4 runs of another configuration or of other data; nothing was changed. Give another --out, or --fresh" in err
+    assert (
+        "4 runs of another configuration or of other data; nothing was changed. Give another --out, or --fresh" in err
+    )
     assert contents(folder) == before
     pl.DataFrame({"mine": [1]}).write_parquet(tmp_path / "runs.parquet")
     before = contents(tmp_path)

@@ -168,10 +168,10 @@ def test_in_pu_data_the_oracle_weighs_true_classes_and_the_naive_method_labels()
     for preset in ("pn", "pn_naive"):
         raw = {"data": {"name": "gaussians"}, "methods": [{"preset": preset, "class_weights": "inverse_frequency"}]}
         [one] = expand(parse(raw))
-        rows = prepared(one.data, 0)
-        found[preset] = np.asarray(job.traced_part(one, rows).class_weights)
-        rows, labels = prepared.rows.train, load("gaussians").y
-        positive = labels[rows].sum() if preset == "pn" else int(prepared.rows.n_labeled)
+        ready = prepared(one.data, 0)
+        found[preset] = np.asarray(job.traced_part(one, ready).class_weights)
+        rows, labels = ready.rows.train, load("gaussians").y
+        positive = labels[rows].sum() if preset == "pn" else int(ready.rows.n_labeled)
         counts = np.array([len(rows) - positive, positive])
         np.testing.assert_allclose(found[preset], len(rows) / (2 * counts), rtol=1e-6)
     assert not np.allclose(found["pn"], found["pn_naive"])

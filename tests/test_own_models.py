@@ -12,7 +12,7 @@ from flax import nnx
 from problems import first_cell, jitted_train, run_inputs, tiny
 from pydantic import ValidationError
 
-from jaxpu import metrics, mixup, models, train
+from jaxpu import config, metrics, mixup, models, train
 from jaxpu.config import ConfigError, ModelConfig
 from jaxpu.data import plan
 
@@ -161,8 +161,7 @@ class Image(nn.Module):
 
 
 def test_convolutions_many_classes_and_double_precision():
-    config = ModelConfig(module=Image())
-    model = models.build(config, (4, 4), 3)
+    model = models.build(ModelConfig(module=Image()), (4, 4), 3)
     assert models.last_bias(model, (4, 4)) == ("Dense_0", "bias")
     variables = models.start(model, jax.random.key(0), (4, 4))
     x = jax.random.normal(jax.random.key(1), (5, 4, 4))
@@ -252,8 +251,7 @@ def counting(params, state, x, *, key=None, train=False, mask=None):
 
 
 def test_a_pair_of_functions_is_a_network():
-    config = ModelConfig(module=(begin, linear))
-    model = models.build(config, (3,))
+    model = models.build(ModelConfig(module=(begin, linear)), (3,))
     assert models.last_bias(model, (3,)) == ("b",)
     variables, x = models.start(model, jax.random.key(0), (3,), 0.5), jnp.ones((2, 3))
     assert variables.state == {}
@@ -290,7 +288,7 @@ class Mutable(nnx.Module):
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("settings", "message"),
     [
         ({"module": nn.Dense(2)}, r"logits of shape \(2, 2\).*expected \(2, 1\).*1 output"),
         ({"module": Wants()}, "wants adjacency, which nobody gives"),
@@ -301,25 +299,26 @@ class Mutable(nnx.Module):
         ({"module": "flax.linen:Dens"}, "flax.linen.*Dens"),
         ({"module": "no_such_package.models:Net"}, "no_such_package"),
         ({"module": "flax.linen:Dense", "arguments": {"width": 1}}, "do not fit flax.linen.linear:Dense.*width"),
-        ({"module": nn.Dense(1), "arguments": {"features": 1}}, "no class or function"),
+        ({"module": (begin, linear), "arguments": {"features": 1}}, "no class or function"),
     ],
 )
-def test_what_can_be_no_network_is_refused_with_what_to_do(config, message):
+def test_what_can_be_no_network_is_refused_with_what_to_do(settings, message):
     with pytest.raises(ValueError, match=message):
-        models.build(ModelConfig(**config), (3,))
+        models.build(ModelConfig(**settings), (3,))
 
 
 @pytest.mark.parametrize(
-    ("config", "message"),
+    ("settings", "message"),
     [
         ({"module": "Net"}, "expected 'package.module:Class'"),
         ({"arguments": {"width": 3}}, "model.module, which is not given"),
         ({"module": "own:Net", "hidden": (3,), "init": "lecun"}, "hidden, init say nothing"),
+        ({"module": nn.Dense(1), "arguments": {"use_bias": False}}, "made already"),
     ],
 )
-def test_settings_without_effect_are_refused(config, message):
+def test_settings_without_effect_are_refused(settings, message):
     with pytest.raises(ValidationError, match=message):
-        ModelConfig(**config)
+        ModelConfig(**settings)
 
 
 def test_equal_settings_are_one_model_and_others_another():
@@ -328,6 +327,10 @@ def test_equal_settings_are_one_model_and_others_another():
     other = dataclasses.replace(ModelConfig(**one), arguments={"features": 1, "use_bias": False})
     assert models.last_bias(models.build(other, (3,)), (3,)) is None
     assert hash(ModelConfig()) == hash(ModelConfig())
+    assert ModelConfig(module=Ends("norm", 2)) == ModelConfig(module=Ends, arguments={"end": "norm", "outputs": 2})
+    file = config.load_yaml(config.dump(tiny(model={"module": nn.Dense(1, use_bias=False)})))["model"]
+    assert file["module"] == "flax.linen.linear:Dense"
+    assert file["arguments"] == {"features": 1, "use_bias": False}
 
 
 def test_the_example_runs():

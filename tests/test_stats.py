@@ -1,10 +1,13 @@
+import itertools
 import math
+import time
 import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 from scipy import stats as scipy_stats
 
 from jaxpu.analysis import stats
@@ -137,51 +140,191 @@ def test_interquartile_mean_cuts_a_quarter_from_each_end():
     assert math.isnan(stats.interquartile_mean([1.0, math.nan, 2.0, 3.0]))
 
 
-# Hollander and Wolfe (1973), depression scale at two visits, as in R's ?wilcox.test: two-sided p = 0.0390625.
+# Hollander and Wolfe (1973), depression scale at two visits, as in R's ?wilcox.test
 FIRST = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
 SECOND = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
 
 
-def test_paired_difference_reproduces_r():
-    result = stats.paired_difference(FIRST, SECOND)
-    assert result.p_value == pytest.approx(0.0390625)
-    assert result.mean == pytest.approx(np.mean(FIRST) - np.mean(SECOND))
-    assert result.interval == stats.mean_interval(np.subtract(FIRST, SECOND))
-    assert result.n == 9
+def independent_mean_test(values, bound, level=0.95):
+    """The documented formula, one sample at a time, the p-value by a search for the level whose end is the bound."""
+    n, mean = values.size, values.mean()
+    skew = scipy_stats.skew(values, bias=False)
+    moved = skew * (1 / (6 * math.sqrt(n)) + 4.5 / n)
+
+    def ends(level):
+        t = scipy_stats.t.ppf((1 + level) / 2, n - 1)
+        low, high = (t + max(side * moved, 0) * (1 + 2 * t * t) for side in (-1, 1))
+        return mean - low * scipy_stats.sem(values), mean + high * scipy_stats.sem(values)
+
+    def covered(level):
+        low, high = ends(level)
+        return (high if bound > mean else low) - bound
+
+    inside = covered(1e-12) * (1 if bound > mean else -1) > 0
+    p = 1.0 if inside else 1 - optimize.brentq(covered, 1e-12, 1 - 1e-12, xtol=1e-14)
+    return ends(level), p
 
 
-def test_paired_difference_is_antisymmetric():
-    forth, back = stats.paired_difference(FIRST, SECOND), stats.paired_difference(SECOND, FIRST)
-    assert back.mean == pytest.approx(-forth.mean)
-    assert back.p_value == pytest.approx(forth.p_value)
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_paired_differences_are_those_of_an_independent_computation(statistic):
+    difference = np.subtract(FIRST, SECOND)
+    for bound in (0.0, 0.2, 0.9, 1.2):
+        result = stats.paired_difference(FIRST, SECOND, bound, statistic=statistic)
+        if statistic == "mean":
+            ends, p = independent_mean_test(difference, bound)
+            assert result.interval == pytest.approx(ends)
+            assert result.p_value == pytest.approx(p, abs=1e-9)
+        else:  # BSDA::SIGN.test: with n = 9 the ends are the second and the last but one, P(Bin(9, 1/2) <= 1) = 0.0195
+            assert result.interval == pytest.approx(tuple(np.sort(difference)[[1, 7]]))
+            counts = (difference > bound).sum(), (difference < bound).sum()
+            assert result.p_value == pytest.approx(scipy_stats.binomtest(int(max(counts)), 9, 0.5).pvalue)
+        assert result.n == 9
+    assert result.estimate == pytest.approx(getattr(np, statistic)(difference))
 
 
-def test_paired_difference_drops_pairs_without_difference():
-    zeros = [0.5] * 40  # enough for the normal approximation, which must not warn
-    padded = stats.paired_difference(FIRST + zeros, SECOND + zeros)
-    correct = scipy_stats.wilcoxon(np.subtract(FIRST, SECOND), method="asymptotic").pvalue
-    assert padded.p_value == pytest.approx(correct)
-    assert padded.n == 49
-    assert stats.paired_difference([1.0, 2.0], [1.0, 2.0]) == (0.0, (0.0, 0.0), 1.0, 2)
+def test_a_symmetric_sample_has_the_interval_and_p_of_student():
+    values = np.array([-3.0, -1.0, 0.0, 1.0, 3.0]) + 0.7
+    result = stats.mean_test(values, -1.0)
+    assert tuple(result.interval) == pytest.approx(scipy_stats.t.interval(0.95, 4, 0.7, scipy_stats.sem(values)))
+    assert result.p_value == pytest.approx(scipy_stats.ttest_1samp(values, -1.0).pvalue)
+    assert result.above == result.p_value
+    assert result.below == 1
 
 
-def test_paired_difference_of_nothing_is_unknown():
+@pytest.mark.parametrize("n", [6, 7, 9, 12])
+def test_the_median_s_interval_is_exact_by_enumeration(n):
+    """All 2ⁿ ways in which values may lie around the median: as often missed as the binomial says, and never more."""
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=n)))
+    values = signs * np.arange(1.0, n + 1)
+    result = stats.median_test(values)
+    low, high = result.interval
+    missed = [(low > 0).mean(), (high < 0).mean()]
+    k = max(k for k in range(n) if sum(math.comb(n, i) for i in range(k + 1)) / 2**n <= 0.025)
+    assert missed == pytest.approx([sum(math.comb(n, i) for i in range(k + 1)) / 2**n] * 2)
+    np.testing.assert_array_equal(result.above < 0.05, low > 0)
+    np.testing.assert_array_equal(result.below < 0.05, high < 0)
+    tied = stats.median_test(np.where(np.arange(n) < 2, 0.0, values))  # two values at the median itself
+    assert max((tied.above < 0.05).mean(), (tied.below < 0.05).mean()) <= 0.025
+
+
+@pytest.mark.parametrize(("n", "bound"), [(1, 0.3), (8, 0.05), (8, 0.5), (20, 0.31), (30, 0.9)])
+def test_a_share_is_exact_by_enumeration(n, bound):
+    k = np.arange(n + 1)
+    shares = np.array([[1.0] * int(i) + [0.0] * int(n - i) for i in k])
+    result = stats.share_test(shares, bound)
+    chance = scipy_stats.binom.pmf(k, n, bound)
+    for p, one_sided in ((result.above, "greater"), (result.below, "less")):
+        exact = [scipy_stats.binomtest(int(i), n, bound, one_sided).pvalue for i in k]
+        assert p == pytest.approx(np.minimum(2 * np.array(exact), 1))
+        assert chance[p < 0.05].sum() <= 0.025
+    wanted = [scipy_stats.binomtest(int(i), n).proportion_ci(0.95, "exact") for i in k]
+    assert result.interval.low == pytest.approx([ends.low for ends in wanted])
+    assert result.interval.high == pytest.approx([ends.high for ends in wanted])
+
+
+def test_cells_of_a_seed_are_worth_what_they_differ():
+    alike = np.repeat([0.0, 1.0], [10, 20])
+    one = stats.share_test(alike, 0.5)
+    assert stats.share_test(alike, 0.5, 6).interval == pytest.approx(tuple(one.interval), abs=0.01), (
+        "six times the same"
+    )
+    apart = np.tile([1 / 3, 2 / 3, 1 / 2, 1 / 2], 15)
+    low, high = stats.share_test(apart, 0.5, 6).interval
+    alone = stats.share_test(np.tile([0.0, 1.0], 30), 0.5).interval
+    assert high - low < 0.6 * (alone.high - alone.low), "six different cells tell more than one"
+    none = stats.share_test(np.zeros(32), 0.05, 6)
+    assert none.interval.high == pytest.approx(1 - 0.025 ** (1 / 32)), "no event: n is the number of seeds"
+    assert stats.paired_shares(np.zeros(32), np.zeros(32), 0.05, cells=6).interval == pytest.approx(
+        tuple(stats.paired_shares(np.zeros(32), np.zeros(32), 0.05).interval)
+    )
+
+
+TESTS = {"mean": stats.mean_test, "median": stats.median_test}
+SAMPLES = st.lists(st.integers(-50, 50), min_size=2, max_size=20)
+
+
+@FEW
+@given(SAMPLES, st.integers(-20, 20), st.integers(-500, 500), st.sampled_from(sorted(TESTS)), st.randoms())
+def test_tests_move_with_their_values_and_know_no_order(numbers, bound, shift, statistic, random):
+    values, test = np.array(numbers) / 8, TESTS[statistic]
+    one, moved = test(values, bound / 8), test(values + shift / 8, (bound + shift) / 8)
+    assert (moved.above, moved.below) == pytest.approx((one.above, one.below), abs=1e-7)
+    assert np.array(moved.interval) - shift / 8 == pytest.approx(np.array(one.interval), abs=1e-7, nan_ok=True)
+    shuffled = test(np.array(random.sample(numbers, len(numbers))) / 8, bound / 8)
+    assert (shuffled.above, *shuffled.interval) == pytest.approx((one.above, *one.interval), abs=1e-9, nan_ok=True)
+    mirrored = test(-values, -bound / 8)
+    assert (mirrored.below, mirrored.above) == pytest.approx((one.above, one.below), abs=1e-9)
+    assert mirrored.interval == pytest.approx((-one.interval.high, -one.interval.low), abs=1e-9, nan_ok=True)
+    low, high = one.interval
+    if not np.isnan(low) and np.ptp(values) > 0:  # the p-values invert the interval
+        assert (one.above < 0.05) == (low > bound / 8)
+        assert (one.below < 0.05) == (high < bound / 8)
+        assert low <= one.estimate <= high
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_differences_that_equal_the_bound_but_for_rounding_are_ties(statistic):
+    assert 0.3 - 0.2 != 0.1
+    result = stats.paired_difference([0.3] * 32, [0.2] * 32, 0.1, statistic=statistic)
+    assert (result.estimate, *result.interval, result.above, result.below) == (0.1, 0.1, 0.1, 1.0, 1.0)
+    six = stats.paired_difference([0.3] * 6, [0.2] * 6, 0.1, statistic=statistic)
+    assert six.p_value == 1.0
+    away = stats.paired_difference([0.3 + 1e-9] * 32, [0.2] * 32, 0.1, statistic=statistic)
+    assert away.above == pytest.approx(2 * 0.5**32)
+
+
+def test_many_ties_take_no_time():
+    values = np.array([0.1] * 7 + [0.2] * 3 + [-0.1] * 3)
+    begun = time.perf_counter()
+    for _ in range(20):
+        stats.paired_difference(values, 0 * values, statistic="median")
+        stats.paired_difference(values, 0 * values)
+    assert time.perf_counter() - begun < 1
+
+
+def test_differences_of_nothing_are_unknown():
     for a, b in (([], []), ([1.0, math.nan], [1.0, 2.0]), ([1.0, 2.0], [math.inf, 2.0])):
-        result = stats.paired_difference(a, b)
-        assert math.isnan(result.mean)
-        assert math.isnan(result.p_value)
-        assert all(math.isnan(end) for end in result.interval)
-        assert result.n == len(a)
+        for statistic in ("mean", "median"):
+            result = stats.paired_difference(a, b, statistic=statistic)
+            assert all(math.isnan(x) for x in (result.estimate, result.above, result.below, *result.interval))
+            assert result.n == len(a)
     single = stats.paired_difference([2.0], [1.0])
-    assert (single.mean, single.p_value) == (1.0, 1.0)
-    assert math.isnan(single.interval.low)
+    assert single.estimate == 1.0
+    assert math.isnan(single.p_value)
+    few = stats.paired_difference([1, 2, 3, 4, 5], [0, 0, 0, 0, 0], statistic="median")
+    assert few.p_value == 0.0625
+    assert math.isnan(few.interval.low), "five values have no 95 % interval of the median"
 
 
-def test_paired_difference_refuses_unpaired_values():
+def test_paired_difference_refuses_what_it_cannot_compare():
     with pytest.raises(ValueError, match="3 and 2"):
         stats.paired_difference([1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="shape"):
         stats.paired_difference(np.ones((3, 1)), np.ones(3))
+    with pytest.raises(ValueError, match="mean or median"):
+        stats.paired_difference([1.0], [1.0], statistic="mode")
+    with pytest.raises(ValueError, match="shares must lie"):
+        stats.share_test(np.array([0.5, 2.0]), 0.5)
+
+
+def rate(p_values):
+    return float((p_values < 0.05).mean())
+
+
+def test_error_rates_of_a_rare_collapse_and_of_clustered_runs():
+    rng = np.random.default_rng(12)
+    shape = (1500, 12)
+    values = np.where(rng.random(shape) < 1 / 24, -0.8, rng.normal(0.035, 0.01, shape))
+    median = 0.035 + 0.01 * scipy_stats.norm.ppf((0.5 - 1 / 24) / (23 / 24))
+    by_median = stats.median_test(values, median)
+    assert max(rate(by_median.above), rate(by_median.below)) <= 0.035
+    assert rate(stats.mean_test(values, 0.035 * 23 / 24 - 0.8 / 24).above) > 0.3, "why a mean stands never alone"
+    runs = rng.binomial(6, rng.beta(0.5, 0.5, (1500, 30))) / 6  # correlation 1/2 within a seed
+    clustered = stats.share_test(runs, 0.5, 6)
+    assert max(rate(clustered.above), rate(clustered.below)) <= 0.035
+    assert rate(clustered.above) + rate(clustered.below) > 0.005, "and not by never deciding"
+    skewed = stats.mean_test(rng.lognormal(0, 1, shape), math.exp(0.5))
+    assert max(rate(skewed.above), rate(skewed.below)) <= 0.035
 
 
 def test_holm_reproduces_r():
@@ -224,7 +367,7 @@ def test_paired_shares_reproduce_a_published_interval():
     # Fagerland, Lydersen, Laake, "Recommended tests and confidence intervals for paired binomial proportions",
     # Stat. Med. 33, 2014: airway hyper-responsiveness before and after stem cell transplantation, 1 against 7 of 21
     result = stats.paired_shares(*pairs(1, 7, 1, 12))
-    assert (result.difference, *result.interval) == pytest.approx((-0.286, -0.517, -0.026), abs=5e-4)
+    assert (result.estimate, *result.interval) == pytest.approx((-0.286, -0.517, -0.026), abs=5e-4)
 
 
 @FEW
@@ -238,8 +381,8 @@ def test_paired_shares_are_a_likelihood_score_and_symmetric(more, less, both, ne
     assert result.p_value == pytest.approx(mirrored.p_value, abs=1e-7)
     assert result.interval == pytest.approx((-mirrored.interval.high, -mirrored.interval.low), abs=1e-6)
     low, high = result.interval
-    assert low <= result.difference + 1e-12
-    assert result.difference <= high + 1e-12
+    assert low <= result.estimate + 1e-12
+    assert result.estimate <= high + 1e-12
     # the variance of the score, with P(0, 1) by a search for the most likely value under P(1, 0) - P(0, 1) = margin
     q = np.linspace(max(0, -margin), (1 - margin) / 2, 200_001)[1:-1]
     likelihood = more * np.log(q + margin) + less * np.log(q) + (both + neither) * np.log1p(-2 * q - margin)
@@ -254,7 +397,7 @@ def test_paired_shares_without_an_event_are_as_unsure_as_wilson():
     assert result.p_value > 0.05
     mcnemar = (7 - 1) / math.sqrt(7 + 1)
     assert stats.paired_shares(*pairs(7, 1, 3, 10)).p_value == pytest.approx(2 * scipy_stats.norm.sf(mcnemar))
-    assert math.isnan(stats.paired_shares([], []).difference)
+    assert math.isnan(stats.paired_shares([], []).estimate)
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,7 @@ def test_kinds_without_rules_are_judged_as_recorded_and_share_the_tables():
     asked = parse({"kind": "guided", "teachers": ["plain"], "sees": ["all"], "filters": ["low"], "seeds": 3})
     rows = [
         {"run_id": f"{method} {seed}", "dataset": "digits", "method": method, "teacher": teacher, "sees": sees}
-        | {"seed": seed, "epoch": epoch, "roc_auc": auc - 0.1 * (epoch == 1), "f1": 0.9, "kept": None}
+        | {"seed": seed, "epoch": epoch, "auc": auc - 0.1 * (epoch == 1), "f1": 0.9, "kept": None}
         | {"verdict": "inverted" if auc < 0.2 else "healthy", "path": [1.0]}
         for method, teacher, sees in (("none", None, None), ("low", "plain", "all"))
         for seed, auc in enumerate((0.95, 0.9, 0.1) if method == "low" else (0.95, 0.9, 0.92))
@@ -337,12 +337,12 @@ def test_kinds_without_rules_are_judged_as_recorded_and_share_the_tables():
     found = summary.tables(pl.DataFrame(rows), asked)
     assert found.selected.columns[:6] == ["dataset", "method", "teacher", "sees", "seed", "selection"]
     assert "path" not in found.selected.columns
-    assert found.selected["roc_auc"].to_list() == [0.95, 0.9, 0.92, 0.95, 0.9, 0.1], "the last epoch of every run"
+    assert found.selected["auc"].to_list() == [0.95, 0.9, 0.92, 0.95, 0.9, 0.1], "the last epoch of every run"
     share = row(found.summary, method="low", metric="inverted")
     assert (share["n"], share["count"], share["mean"], share["teacher"]) == (3, 1, pytest.approx(1 / 3), "plain")
     assert (share["ci_low"], share["ci_high"]) == pytest.approx(wilson(1, 3))
     assert "kept" not in found.summary["metric"], "nothing was recorded there"
-    mean = row(found.summary, method="none", metric="roc_auc")
+    mean = row(found.summary, method="none", metric="auc")
     assert (mean["teacher"], mean["n"], mean["mean"]) == (None, 3, pytest.approx(0.95 / 3 + 0.9 / 3 + 0.92 / 3))
     judged = row(found.verdicts, method="low")
     assert (judged["verdict"], judged["failing"], judged["n"], judged["selection"]) == ("inverted", 1, 3, "end")

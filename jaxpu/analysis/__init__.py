@@ -7,6 +7,7 @@
 
 from jaxpu.analysis.failures import analyze
 from jaxpu.analysis.labels import point_label, with_labels
+from jaxpu.analysis.paths import paths
 from jaxpu.analysis.selection import replay, select
 from jaxpu.analysis.summary import COLLAPSED_F1, Tables, tables
 
@@ -14,6 +15,7 @@ __all__ = [
     "COLLAPSED_F1",
     "Tables",
     "analyze",
+    "paths",
     "point_label",
     "replay",
     "select",

@@ -3,7 +3,7 @@
 runs -> selected (a row a run and rule) -> summary and verdicts (a row a cell and rule), rules, claims
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import polars as pl
 
 from jaxpu import collapse
 from jaxpu.analysis import claims, rates, stats
+from jaxpu.analysis.protocol import changed, protocol
 from jaxpu.analysis.selection import select
 from jaxpu.config import AnyExperiment, SelectionConfig
 
@@ -56,11 +57,13 @@ class Tables(NamedTuple):
     claims: pl.DataFrame
 
 
-def tables(runs: pl.DataFrame, experiment: AnyExperiment) -> Tables:
+def tables(runs: pl.DataFrame, experiment: AnyExperiment, claims_then: Mapping[str, str] | None = None) -> Tables:
     """Replay every selection rule on every run, summarise over seeds, and judge the claims.
 
     Args:
         runs: recorded rows, see :func:`jaxpu.analysis.selection.select`. experiment: of any kind.
+        claims_then: :func:`jaxpu.config.claims_digest` of when the runs were made, if it was recorded; what was changed
+            since is said in the table of claims.
 
     Returns:
         Every frame names runs by typed columns: ``dataset``, ``method``, the experiment's grid columns, ``seed``
@@ -85,7 +88,14 @@ def tables(runs: pl.DataFrame, experiment: AnyExperiment) -> Tables:
         summarise(selected, identity),
         _verdicts(selected, identity, diagnoses),
         compare_rules(selected, getattr(experiment, "selection", None)),
-        claims.judge(experiment.claims, selected, experiment.rules[0]),
+        claims.judge(
+            experiment.claims,
+            selected,
+            experiment.rules[0],
+            grid_columns=experiment.grid_columns,
+            protocols=[protocol(claim, experiment) for claim in experiment.claims],
+            changes=changed(experiment, claims_then),
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import tyro
 
 import jaxpu
+from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.listing import list_all
@@ -170,13 +171,6 @@ def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str,
 
 
 def _report(folder: Path) -> int:
-    from jaxpu import config, kinds, runs
-
-    resolved, provenance, recorded = runs.read_folder(folder)
-    experiment = config.parse(resolved, where=str(folder / "config.yaml"))
-    missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])
-    _publish(folder, experiment, recorded, provenance)
-    if missing:
-        print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
-        return 1
-    return 0
+    found = finished.read(folder)
+    _publish(folder, found.experiment, found.runs, found.provenance)
+    return int(found.missing > 0)

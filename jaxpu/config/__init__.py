@@ -5,7 +5,7 @@ settings without effect are errors that name the path, what was expected and the
 """
 
 from jaxpu.config.base import END, AnyExperiment
-from jaxpu.config.cells import check_claims, expand, matching, runs_of
+from jaxpu.config.cells import check_claims, claims_digest, expand, matching, runs_of
 from jaxpu.config.claim import Claim, Which
 from jaxpu.config.common import STRICT, PositiveInt, Share
 from jaxpu.config.data import DataConfig
@@ -44,6 +44,7 @@ __all__ = [
     "Which",
     "as_text",
     "check_claims",
+    "claims_digest",
     "digest",
     "dump",
     "dump_yaml",

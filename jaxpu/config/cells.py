@@ -1,5 +1,6 @@
 """From an experiment of any kind to its cells and runs, and whether its claims speak of them."""
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -7,6 +8,7 @@ from jaxpu.config.base import MOST_RUNS, AnyExperiment
 from jaxpu.config.claim import Claim, Which
 from jaxpu.config.errors import ConfigError, shown, unknown
 from jaxpu.config.grid import finish, same
+from jaxpu.config.identity import digest
 
 
 def expand(experiment: AnyExperiment) -> list[Any]:
@@ -59,6 +61,39 @@ def check_claims(
             raise ConfigError(f"claim {shown(claim.claim)}: {error}") from None
         if seeds[0] != seeds[-1]:
             raise ConfigError(f"claim {shown(claim.claim)}: both sides need the same seeds to be paired")
+        if claim.somewhere:
+            _check_cells(claim, cells, experiment.rules)
+
+
+def claims_digest(experiment: AnyExperiment) -> dict[str, str]:
+    """What every claim asks for, by its words: a digest that changes with its bound, its cells or their seeds.
+
+    It belongs to the results: compared with that of later claims, it tells what was changed once they were known. Who
+    says so and for which item does not enter, nor the words.
+
+    Raises:
+        ConfigError: two claims have the same words.
+        ValueError: a claim speaks of no cell.
+    """
+    cells, found = expand(experiment), {}
+    for claim in experiment.claims:
+        if claim.claim in found:
+            raise ConfigError(f"claim {shown(claim.claim)} is made twice; give each its own words")
+        matched = [matching(cells, which, experiment.rules) for which in claim.sides]
+        runs = [[(c.dataset, c.method_name, c.point, c.first_seed, c.seeds) for c in side] for side in matched]
+        asked = dataclasses.replace(claim, claim="", source="", item="")
+        found[claim.claim] = digest(asked, experiment.rules[0], runs)
+    return found
+
+
+def _check_cells(claim: Claim, cells: Sequence[Any], rules: Sequence[str]) -> None:
+    """Whether each cell of one side has its own on the other."""
+    sides = []
+    for which in claim.sides:
+        named = [c.point | {"method": c.method_name, "dataset": c.dataset} for c in matching(cells, which, rules)]
+        sides.append({str({k: v for k, v in sorted(cell.items()) if k not in claim.fixed}) for cell in named})
+    if sides[0] != sides[-1]:
+        raise ConfigError(f"claim {shown(claim.claim)}: both sides need the same cells, to compare each with its own")
 
 
 def _check_names(claim: Claim, metrics: Collection[str] | None, verdicts: Collection[str] | None) -> None:

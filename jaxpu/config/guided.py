@@ -24,7 +24,8 @@ TEACHER, NONE = "teacher", "none"
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "ece", "brier", "log_loss")
 SCORES += ("predicted_most", "largest_class", "score_mean", "score_sd")
-"""Columns with what a network's scores are worth at its end."""
+SCORES += ("f1_best", "average_precision", "predicted_positive", "prevalence")
+"""Columns with what a network's scores are worth at its end; the last line is of two classes."""
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "data": {"name": "digits", "test": 0.4},
@@ -131,8 +132,9 @@ class GuidedExperiment(AnyExperiment):
         [('none', None, None), ('teacher', 'plain', 'all'), ('low', 'plain', 'all'), ('high', 'plain', 'all')]
         """
         teachers = [(teacher, sees) for teacher in self.teachers for sees in self.sees]
-        students = [(name, *pair) for pair in teachers for name in (TEACHER, *self.filters)]
-        return [self._cell(*one, point) for point in points(self.grid) for one in [(NONE, None, None), *students]]
+        runs: list[tuple[str, str | None, str | None]] = [(NONE, None, None)]
+        runs += [(name, teacher, sees) for teacher, sees in teachers for name in (TEACHER, *self.filters)]
+        return [self._cell(*one, point) for point in points(self.grid) for one in runs]
 
     def _cell(self, method: str, teacher: str | None, sees: str | None, point: dict[str, Any]) -> GuidedCell:
         raw = as_dict(self) | {"grid": {}, "claims": (), "description": ""}

@@ -46,11 +46,22 @@ class ModelConfig:
             return self
         if isinstance(self.module, str) and not is_path(self.module):
             raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
+        if dataclasses.is_dataclass(self.module) and not isinstance(self.module, type):
+            self._take_apart(self.module)
         named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
         idle = [f.name for f in named if not _is_default(f, self)]
         if idle:
             raise ValueError(f"{', '.join(idle)} say nothing of a module of your own; give model.arguments instead")
         return self
+
+    def _take_apart(self, module: Any) -> None:
+        """A module that is made already as its class and arguments, which a file can hold."""
+        if self.arguments:
+            raise ValueError("arguments are those of a class, and model.module is made already; leave them out")
+        fields = [f for f in dataclasses.fields(module) if f.init and f.name not in ("parent", "name")]
+        given = {f.name: getattr(module, f.name) for f in fields}
+        object.__setattr__(self, "module", type(module))
+        object.__setattr__(self, "arguments", {f.name: v for f in fields if (v := given[f.name]) is not f.default})
 
     def __hash__(self) -> int:
         plain = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]

@@ -21,20 +21,6 @@ from jaxpu.ensemble.predictions import predictions
 from jaxpu.ensemble.ratings import FACTORS, Problem
 from jaxpu.ensemble.trajectory import factor_trajectory, fit_aggregator
 
-METRICS = {
-    "oracle_f1": "f1",
-    "oracle_f1_best": "f1_best",
-    "oracle_auc": "auc",
-    "oracle_average_precision": "average_precision",
-    "oracle_ece": "ece",
-    "oracle_brier": "brier",
-    "oracle_log_loss": "log_loss",
-    "predicted_positive": "predicted_positive",
-    "score_mean": "score_mean",
-    "score_sd": "score_sd",
-}
-"""Metrics that are recorded, by their names in :func:`jaxpu.metrics.oracle_metrics`."""
-
 
 class Static(NamedTuple):
     """What a program is compiled for.
@@ -141,10 +127,10 @@ def _columns(static: Static, key: Array, inputs: Inputs) -> dict[str, Array]:
     labels, labeled = inputs.problem.labels, inputs.problem.labeled > 0
     if static.trainer in BASELINES:
         logits = BASELINES[static.trainer](*inputs.problem) if inputs.logits is None else inputs.logits
-        return measured(logits, labels, ~labeled)
+        return metrics.plain_metrics(logits, labels, mask=~labeled)
     assert inputs.settings is not None  # baselines alone have none
     fitted = _fit(static, key, inputs, inputs.settings)
-    found = measured(fitted.logits, labels, ~labeled)
+    found = metrics.plain_metrics(fitted.logits, labels, mask=~labeled)
     w = fitted.aggregator.w
     columns = found | {"w_mean": w.mean(), "w_sd": w.std(), "w_min": w.min(), "w_max": w.max()}
     columns |= {"b": fitted.aggregator.b, "iterations": fitted.iterations.astype(w.dtype)}
@@ -164,7 +150,8 @@ def _looked(static: Static, inputs: Inputs, problem: Problem, end: Aggregator, g
     moving = problem if given is None else given._replace(ratings=given.ratings[-1])
     aggregators = going_on(end, moving, going, inputs.settings.step, static.looks)
     logits = jax.vmap(aggregate, (0, None))(aggregators, problem.ratings)
-    found = jax.vmap(measured, (0, None, None))(logits, problem.labels, ~(problem.labeled > 0))
+    test = ~(problem.labeled > 0)
+    found = jax.vmap(lambda z: metrics.plain_metrics(z, problem.labels, mask=test))(logits)
     found |= {"w_mean": aggregators.w.mean(1), "b": aggregators.b, "update": jnp.asarray(static.looks, float)}
     return {f"look_{name}": values for name, values in found.items()}
 
@@ -185,18 +172,3 @@ def _fit(static: Static, key: Array, inputs: Inputs, settings: Settings) -> _Fit
     fit = trainers.TRAINERS[static.trainer](factors, r, c, y, known, ridge=settings.ridge, **options)
     history, r_hat = fit.history, als.reconstruct(fit.factors)
     return _Fitted(fit.logits, r_hat, fit.aggregator, history.w.mean(-1), history.b, history.active.sum())
-
-
-def measured(logits: Array, labels: Array, rows: Array) -> dict[str, Array]:
-    """Metrics of the instances in the mask ``rows``; all arguments (n,).
-
-    >>> found = measured(jnp.array([2.0, -1.0, 5.0]), jnp.array([1, 0, 0]), jnp.array([True, True, False]))
-    >>> float(found["auc"]), float(found["prevalence"])
-    (1.0, 0.5)
-    """
-    p = jax.nn.sigmoid(logits)
-    prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
-    low, high = jnp.where(rows, p, jnp.inf).min(), jnp.where(rows, p, -jnp.inf).max()
-    found = metrics.oracle_metrics(logits, labels, prior=prevalence, log_p_max=jnp.log(high), mask=rows)
-    ends = {"prevalence": prevalence, "score_min": low, "score_max": high}
-    return {name: found[theirs] for theirs, name in METRICS.items()} | ends

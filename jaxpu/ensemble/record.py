@@ -8,7 +8,7 @@ import polars as pl
 
 from jaxpu import collapse
 from jaxpu.config.base import END
-from jaxpu.config.ensemble import EnsembleMethod
+from jaxpu.config.ensemble import SCORES, EnsembleMethod
 from jaxpu.ensemble.continuation import healing
 from jaxpu.ensemble.predictions import PREDICTED
 from jaxpu.runs.job import Run
@@ -16,15 +16,13 @@ from jaxpu.runs.job import Run
 POINTS = 40
 """Most points of a path during training."""
 
-_METRICS = ("average_precision", "auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")
-_SCORES = ("score_mean", "score_sd", "score_min", "score_max")
 _AGGREGATOR = ("w_mean", "w_sd", "w_min", "w_max", "b")
 _PATH = ("w_mean", "b", "score_mean", "auc")
 
 SCHEMA: dict[str, Any] = {
     "selection": pl.String,
     "verdict": pl.String,
-    **dict.fromkeys((*_METRICS, *_SCORES, *_AGGREGATOR), pl.Float64),
+    **dict.fromkeys((*SCORES, *_AGGREGATOR), pl.Float64),
     **dict.fromkeys(("iterations", "flipped_at", "ranked_at", "healthy_at"), pl.Int64),
     **dict.fromkeys(PREDICTED, pl.Float64),
     **dict.fromkeys(("end_verdict", "final_verdict"), pl.String),
@@ -48,7 +46,7 @@ def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     """
     method: EnsembleMethod = run.cell.method
     values = {name: np.asarray(column[0], float) for name, column in history.items()}
-    row: dict[str, Any] = {name: float(values[name]) for name in (*_METRICS, *_SCORES)}
+    row: dict[str, Any] = {name: float(values[name]) for name in SCORES}
     row |= {"selection": END, "verdict": str(_verdicts(values))}
     if "path_b" in values:
         row |= _fit(values)

@@ -114,7 +114,9 @@ def as_entry(entry: "str | Mapping[str, Any] | Method") -> dict[str, Any]:
     ({'preset': 'nnpu'}, {'risk': 'my_package.risks:mine'})
     """
     if isinstance(entry, Method):
-        return {"name": _short(entry.risk), **_fields(entry)}
+        usual = _fields(Method(entry.risk))
+        changed = {name: value for name, value in _fields(entry).items() if value != usual[name]}
+        return {"name": _short(entry.risk), "risk": entry.risk, **changed}
     if isinstance(entry, str):
         return {"risk": entry} if ":" in entry else {"preset": entry}
     return dict(entry)

@@ -20,7 +20,7 @@ Conventions, the same everywhere:
 from jaxpu.metrics import multiclass
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
 from jaxpu.metrics.checks import undefined_reason
-from jaxpu.metrics.oracle import oracle_metrics
+from jaxpu.metrics.oracle import oracle_metrics, plain_metrics
 from jaxpu.metrics.proxy import nn_risk, proxy_metrics, pu_accuracy, pu_auc, variational
 from jaxpu.metrics.ranking import (
     auc,
@@ -57,6 +57,7 @@ __all__ = [
     "multiclass",
     "nn_risk",
     "oracle_metrics",
+    "plain_metrics",
     "precision",
     "predicted_positive",
     "proxy_metrics",

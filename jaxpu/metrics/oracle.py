@@ -1,10 +1,15 @@
 """All metrics with true labels in one call, from one ranking: what the training loop records every epoch."""
 
+import jax
+from jax import numpy as jnp
+
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
 from jaxpu.metrics.checks import Labels, rows_of
 from jaxpu.metrics.ranking import auc_of, average_precision_of, f1_best_of, f1_quantile_of, f1_rescue_of, rank
 from jaxpu.metrics.threshold import accuracy, f1, f1_max_shift, precision, predicted_positive, recall
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
+
+_PLAIN = ("f1", "f1_best", "auc", "average_precision", "ece", "brier", "log_loss", "accuracy")
 
 
 def oracle_metrics(
@@ -50,3 +55,28 @@ def oracle_metrics(
         "score_mean": score_mean(logits, mask=mask),
         "score_sd": score_sd(logits, mask=mask),
     }
+
+
+def plain_metrics(logits: Logits, labels: Labels, *, mask: Mask | None = None) -> dict[str, Scalar]:
+    """Metrics of scores of whatever origin by their plain names: at p > 0.5, with no prior that was given.
+
+    Args:
+        logits, labels, mask: as in :func:`oracle_metrics`.
+
+    Returns:
+        f1, f1_best, auc, average_precision, ece, brier, log_loss, accuracy, predicted_positive, score_mean, score_sd,
+        score_min, score_max (of p), and prevalence, the share of positives.
+
+    Example:
+        >>> found = plain_metrics(jnp.array([2.0, -1.0, 5.0]), jnp.array([1, 0, 0]), mask=jnp.array([1, 1, 0]))
+        >>> float(found["auc"]), float(found["prevalence"])
+        (1.0, 0.5)
+    """
+    rows = jnp.ones(logits.shape, bool) if mask is None else jnp.asarray(mask) > 0
+    p = jax.nn.sigmoid(logits)
+    prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
+    low, high = jnp.where(rows, p, jnp.inf).min(), jnp.where(rows, p, -jnp.inf).max()
+    found = oracle_metrics(logits, labels, prior=prevalence, log_p_max=jnp.log(high), mask=rows)
+    named = {name: found[f"oracle_{name}"] for name in _PLAIN}
+    free = {name: found[name] for name in ("predicted_positive", "score_mean", "score_sd")}
+    return named | free | {"score_min": low, "score_max": high, "prevalence": prevalence}

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jaxpu.analysis import stats
+from jaxpu.analysis.metrics import statistic_of
 from jaxpu.plots.frames import NothingToShow, require, with_point
 from jaxpu.plots.style import BLUE, QUIET, RED, WIDTH, headline, look
 
@@ -14,8 +15,9 @@ LINEAR = 0.01
 
 
 def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said: str) -> Figure:
-    """Draw each method's difference from the reference, the mean over seeds with its 95 % interval.
+    """Draw each method's difference from the reference, over seeds, with its 95 % interval.
 
+    It is the mean, or of heavy-tailed metrics (:data:`jaxpu.analysis.metrics.HEAVY_TAILED`) the median.
     Blue is ahead of the reference, red is behind, grey cannot be told (the interval holds 0).
 
     Args:
@@ -27,8 +29,8 @@ def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said
         NothingToShow: the frame lacks a column, the reference or other methods.
 
     >>> runs = pl.DataFrame({"method": ["a"] * 3 + ["b"] * 3, "seed": [0, 1, 2] * 2,
-    ...                      "accuracy": [0.8, 0.9, 0.7, 0.81, 0.92, 0.73]})
-    >>> paired_differences(runs, "a", "accuracy", "accuracy").get_suptitle()
+    ...                      "test_oracle_accuracy": [0.8, 0.9, 0.7, 0.81, 0.92, 0.715]})
+    >>> paired_differences(runs, "a", "test_oracle_accuracy", "accuracy").get_suptitle()
     'Accuracy against a: ahead is b; behind is none'
     """
     require(selected, "method", "seed", metric)
@@ -51,17 +53,17 @@ def paired_differences(selected: pl.DataFrame, reference: str, metric: str, said
     return figure
 
 
-def _difference(frame: pl.DataFrame, method: str, reference: str, metric: str) -> stats.PairedDifference:
+def _difference(frame: pl.DataFrame, method: str, reference: str, metric: str) -> stats.Tested:
     mine, other = (frame.filter(method=name).select("seed", metric) for name in (method, reference))
     both = mine.join(other, on="seed", suffix="_of_reference")
-    return stats.paired_difference(both[metric], both[f"{metric}_of_reference"])
+    return stats.paired_difference(both[metric], both[f"{metric}_of_reference"], statistic=statistic_of(metric))
 
 
-def _panel(axis: Axes, found: list[stats.PairedDifference]) -> None:
+def _panel(axis: Axes, found: list[stats.Tested]) -> None:
     for place, one in enumerate(found):
         colour = BLUE if one.interval.low > 0 else RED if one.interval.high < 0 else QUIET
         axis.plot([one.interval.low, one.interval.high], [place, place], color=colour, linewidth=2)
-        axis.plot(one.mean, place, marker="o", color=colour, markersize=4)
+        axis.plot(one.estimate, place, marker="o", color=colour, markersize=4)
     axis.axvline(0, color=QUIET, linewidth=0.8)
     axis.set_xscale("symlog", linthresh=LINEAR)
     reach = np.abs(axis.get_xlim()).max()
@@ -70,7 +72,7 @@ def _panel(axis: Axes, found: list[stats.PairedDifference]) -> None:
     axis.set_xticks([], minor=True)
 
 
-def _statement(found: dict[tuple[str, str], stats.PairedDifference], reference: str, said: str) -> str:
+def _statement(found: dict[tuple[str, str], stats.Tested], reference: str, said: str) -> str:
     methods, cells = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
     ahead = {cell: [m for m in methods if found[m, cell].interval.low > 0] for cell in cells}
     behind = [m for m in methods if found[m, cells[0]].interval.high < 0]

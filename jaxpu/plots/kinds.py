@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from matplotlib.figure import Figure as Canvas
 
+from jaxpu.analysis.metrics import statistic_of
 from jaxpu.errors import unknown
 from jaxpu.functions import load
 from jaxpu.plots.courses import courses
@@ -178,8 +179,8 @@ def _differences(frames: Frames, *, reference: str, metric: str, without: Sequen
     rule = rule_name(next(iter(frames.shown), ""))
     return Drawn(
         paired_differences(chosen, reference, metric, name),
-        f"Differences from {reference}, paired by seed (n = {seeds_behind(chosen)}), selected by {rule}: means with their "
-        "95 % intervals. Blue is ahead, red behind, grey cannot be told.",
+        f"Differences from {reference}, paired by seed (n = {seeds_behind(chosen)}), selected by {rule}: "
+        f"{statistic_of(metric)}s with their 95 % intervals. Blue is ahead, red behind, grey cannot be told.",
     )
 
 

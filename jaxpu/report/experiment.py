@@ -14,7 +14,7 @@ from jaxpu import analysis, config, plots
 from jaxpu.plots.frames import F1, NothingToShow, labelled, run_columns, seeds_behind
 from jaxpu.plots.kinds import DEFAULTS, Figure, Frames, Picture
 from jaxpu.plots.rules import choices, rule_name, shown_rules
-from jaxpu.report import answers, tables, terminal
+from jaxpu.report import answers, claims, tables, terminal
 from jaxpu.report.page import fill, page, slug
 from jaxpu.report.text import Markdown, block, code, fold, number, paragraphs, plain, table
 from jaxpu.report.words import DECISIONS, VERDICTS, glossary, verdict_name
@@ -96,8 +96,8 @@ def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, A
         ),
         "description": paragraphs(resolved.get("description")),
         "answers": answers.answers(frames.verdicts, frames.shown),
-        "claims": tables.claims_table(frames.claims) if frames.claims.height else "",
-        "claim_note": tables.CLAIM_NOTE,
+        "claims": claims.claims_table(frames.claims) if frames.claims.height else "",
+        "claim_note": claims.CLAIM_NOTE,
         "results": tables.results(found, kind, most=tables.MOST),
         "other": tables.other_metrics(frames.summary, rule, kind),
         "rules": tables.rules_table(frames.rules) if about_f1 else "",
@@ -135,7 +135,7 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     found = tables.sections(frames.summary, frames.verdicts, frames.shown, kind, default_rule(resolved))
     parts = [f"# {plain(resolved.get('name') or 'Results')}", paragraphs(resolved.get("description"))]
     if frames.claims.height:
-        parts += ["## Claims", tables.claims_table(frames.claims), tables.CLAIM_NOTE]
+        parts += ["## Claims", claims.claims_table(frames.claims), claims.CLAIM_NOTE]
     parts += ["## Results", tables.results(found, kind)]
     rules = tables.rules_table(frames.rules)
     parts += ["## Selection rules compared", rules, tables.RULE_NOTE] if rules else []
@@ -165,12 +165,12 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
     Returns:
         The table of results and the claims, for a terminal.
     """
-    made = analysis.tables(recorded, experiment)
+    made = analysis.tables(recorded, experiment, provenance.get("claims"))
     for name, frame in made._asdict().items():
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    frames = frames_of({"runs": recorded, **made._asdict()}, resolved)
+    frames = frames_of({"runs": recorded, **made._asdict(), "paths": analysis.paths(recorded)}, resolved)
     write(folder, frames, provenance, resolved)
     return terminal.results(frames, resolved)
 

@@ -20,13 +20,13 @@ from typing import Any
 import polars as pl
 import yaml
 
-from jaxpu import plots
+from jaxpu import analysis, plots
 from jaxpu.config import load_yaml
 from jaxpu.plots.frames import METRIC_NAMES, NothingToShow, labelled, metric_name, setting, setting_name, with_point
 from jaxpu.plots.kinds import Figure, Frames, Picture
 from jaxpu.plots.rules import rule_name
+from jaxpu.report import claims, tables
 from jaxpu.report import experiment as one
-from jaxpu.report import tables
 from jaxpu.report.page import PageError, fill, page
 from jaxpu.report.text import Markdown, code, listed, mean, number, plain, table
 from jaxpu.report.words import verdict_name
@@ -71,6 +71,8 @@ class Results:
 
     def frame(self, experiment: str, name: str) -> pl.LazyFrame:
         """One of the frames of an experiment: runs, selected, summary, verdicts, claims, rules or paths."""
+        if name == "paths":
+            return analysis.paths(self.frame(experiment, "runs").collect()).lazy()
         stem = self.path(experiment) / name
         if stem.with_suffix(".parquet").exists():
             return pl.scan_parquet(stem.with_suffix(".parquet"))
@@ -264,12 +266,12 @@ class Placeholders:
 
     def claims(self, experiment: str) -> Markdown:
         """The claims of an experiment, each with its test."""
-        return tables.claims_table(self._claims(experiment))
+        return claims.claims_table(self._claims(experiment))
 
     def all_claims(self) -> Markdown:
         """All claims of the study's own experiments that are there, with links to their sections."""
         rows = [
-            (tables.claim_text(row), tables.bold(row["verdict"]), tables.measured(row), tables.claimed(row),
+            (claims.claim_text(row), tables.bold(row["verdict"]), claims.measured(row), claims.claimed(row),
              Markdown(f"[{plain(experiment)}](#{experiment})"))
             for experiment in self.results.done
             if (self.results.configs / f"{experiment}.yaml").exists()
@@ -282,7 +284,7 @@ class Placeholders:
         found = [row for row in self._claims(experiment).iter_rows(named=True) if row["claim"].startswith(start)]
         if len(found) != 1:
             raise PageError(f"{experiment}: {len(found)} claims start with {start!r}, expected one")
-        return Markdown(f"{tables.bold(found[0]['verdict'])} ({plain(tables.measured(found[0]))})")
+        return Markdown(f"{tables.bold(found[0]['verdict'])} ({plain(claims.measured(found[0]))})")
 
     def _claims(self, experiment: str) -> pl.DataFrame:
         return self.results.frame(experiment, "claims").collect()

@@ -7,7 +7,7 @@ import polars as pl
 
 from jaxpu.plots.frames import NothingToShow, labelled, metric_name
 from jaxpu.plots.rules import known, rule_name
-from jaxpu.report.text import Markdown, code, fold, mean, number, plain, share, table
+from jaxpu.report.text import Markdown, code, fold, mean, number, share, table
 from jaxpu.report.words import verdict_name
 from jaxpu.selection import RULES
 
@@ -202,39 +202,6 @@ def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int 
     cells = [[code(label), *(number(found.get(name)) for name in names)] for label, found in list(rows.items())[:most]]
     body = table(["method", *map(metric_name, names)], cells)
     return fold(f"Other measures, means over seeds, selected by {rule_name(rule)}", body) if names else Markdown()
-
-
-CLAIM_NOTE = (
-    "Supported or refuted only if the whole 95 % interval lies on one side of what was claimed, and p against that bound, "
-    "corrected for all claims of this experiment (Holm), is below 0.05; otherwise these runs cannot tell. n counts seeds, "
-    "or runs where a share of runs is measured."
-)
-
-
-def claims_table(claims: pl.DataFrame) -> Markdown:
-    """The claims of an experiment, each with its test."""
-    rows = []
-    for row in claims.iter_rows(named=True):
-        said = claim_text(row)
-        asked = f" *{plain(row['question'])}*" if row.get("question") else ""
-        p = "< 0.001" if row["p_holm"] < 0.001 else f"{row['p_holm']:.3f}"
-        rows.append((Markdown(said + asked), measured(row), claimed(row), p, bold(row["verdict"])))
-    return table(("claim", "measured [95 % interval]", "claimed", "p (Holm)", "verdict"), rows, "lrrrl")
-
-
-def claim_text(row: Mapping[str, Any]) -> Markdown:
-    """The words of a claim, and who says so."""
-    return Markdown(plain(row["claim"]) + (f" ({plain(row['source'])})" if row.get("source") else ""))
-
-
-def measured(row: Mapping[str, Any]) -> str:
-    """What was measured of a claim, with its interval and n."""
-    return f"{number(row['estimate'])} [{number(row['ci_low'])}, {number(row['ci_high'])}], n = {row['n']}"
-
-
-def claimed(row: Mapping[str, Any]) -> str:
-    """The bound of a claim."""
-    return str(row["bound"]).replace(">=", "≥").replace("<=", "≤")
 
 
 RULE_NOTE = (

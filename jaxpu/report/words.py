@@ -64,9 +64,11 @@ def verdict_name(verdict: str) -> str:
     return verdict.replace("_", " ")
 
 
-CLAIM_VERDICTS = ("supported", "refuted", "undecided", "not supported")
+CLAIM_VERDICTS = ("supported", "refuted", "undecided")
 
-LOOKS = {verdict_name(word): "verdict" for word in (*VERDICTS, *CLAIM_VERDICTS)} | dict.fromkeys(("healthy", "supported"), "verdict healthy")
+LOOKS = {verdict_name(word): "verdict" for word in (*VERDICTS, *CLAIM_VERDICTS)} | dict.fromkeys(
+    ("healthy", "supported"), "verdict healthy"
+)
 """How words that stand in bold are set apart on a page."""
 
 

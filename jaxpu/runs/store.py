@@ -173,7 +173,9 @@ class Folder:
         recorded = read_runs(self.path / "runs.parquet")[0]
         if provenance is None or recorded is None or recorded["run_id"].n_unique() < runs["run_id"].n_unique():
             # in this order, a crash between the two leaves runs that are counted as not yet gathered
+            earlier = (provenance or {}).get("claims", {})
             provenance = build()
+            provenance["claims"] = provenance.get("claims", {}) | earlier  # as asked before there were results
             write_provenance(self.path, provenance)
         if recorded is None or not recorded.equals(runs):
             write_frame(self.path / "runs.parquet", runs)

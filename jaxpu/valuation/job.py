@@ -10,25 +10,23 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-import polars as pl
 from jax import Array
+from jax import numpy as jnp
 
-from jaxpu import collapse, config, data, models, train
+from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
-from jaxpu.config.base import END
-from jaxpu.config.guided import SCORES, TEACHER, GuidedCell, GuidedExperiment
+from jaxpu.config.guided import TEACHER, GuidedCell, GuidedExperiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import METHODS, objective
 from jaxpu.runs.job import Functions, Job, Run, identity
+from jaxpu.selection import RuleChoice
 from jaxpu.train import job as pu
 from jaxpu.valuation.guided import Guide, update
+from jaxpu.valuation.record import TWO_CLASSES, record, two_classes
 from jaxpu.valuation.risk import FILTERS
 
 TEACHERS, STUDENTS = range(2)
 """What the random numbers of a seed are for."""
-
-PATH = ("accuracy", "auc", "log_loss", "kept")
-"""What is recorded of every epoch."""
 
 
 class Static(NamedTuple):
@@ -99,16 +97,16 @@ def _source(cell: GuidedCell) -> Dataset:
 
 def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:
     """The same runs, grouped by what is static, and teachers apart: they keep their networks."""
-    groups: dict[Hashable, list[Run]] = {}
-    statics: dict[int, Hashable] = {}
+    groups: dict[tuple[Static, bool, str, bool], list[Run]] = {}
+    statics: dict[int, tuple[Static, bool, str]] = {}
     for run in runs:
         cell: GuidedCell = run.cell
         if id(cell) not in statics:
             source = _source(cell)
             static = static_part(cell, source, data.prepare(cell.data, source, run.seed))
             statics[id(cell)] = static, cell.sees == "all" and cell.method_name == TEACHER, source.content
-        groups.setdefault((statics[id(cell)], cell.method_name == TEACHER), []).append(run)
-    return [_job(static, mine, keep) for ((static, *_), keep), mine in groups.items()]
+        groups.setdefault((*statics[id(cell)], cell.method_name == TEACHER), []).append(run)
+    return [_job(static, mine, keep) for (static, *_, keep), mine in groups.items()]
 
 
 def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
@@ -125,15 +123,18 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
     Raises:
         ConfigError: for convolutions over rows that are no images.
     """
-    return Static(pu.static_part(_supervised(cell), source, prepared), cell.loss)
+    static = pu.static_part(_supervised(cell), source, prepared)
+    if static.outputs == 2:
+        static = dataclasses.replace(static, probes=(*static.probes, (TWO_CLASSES, two_classes)))
+    return Static(static, cell.loss)
 
 
 def _supervised(cell: GuidedCell) -> Cell:
     training = cell.training if cell.mixes else dataclasses.replace(cell.training, alpha=0.0)
-    point, method = dict(cell.point), METHODS["pn"]
+    last = RuleChoice("last")
     return Cell(
-        "pn", method, point, cell.data, cell.model, training, SelectionConfig(rules=("last",), default="last"),
-        cell.probes, "multiclass", cell.seeds, cell.first_seed,
+        "pn", METHODS["pn"], dict(cell.point), cell.data, cell.model, training,
+        SelectionConfig(rules=(last,), default=last), cell.probes, "multiclass", cell.seeds, cell.first_seed,
     )  # fmt: skip
 
 
@@ -157,12 +158,12 @@ def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Stat
 def _nobody(static: train.Config, shape: tuple[int, ...]) -> models.Variables:
     """A network of zeros: its judgement is not asked for."""
     model = models.build(static.model, shape, static.outputs)
-    shapes = jax.eval_shape(functools.partial(model.init, shape=shape), jax.eval_shape(lambda: jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: model.init(jax.random.key(0), shape))
     return models.Variables(*jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
 
 
 def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
-    return train.Data(shared["x"], shared["y"], *own.rows)
+    return train.Data(shared["x"], shared["y"], *map(jnp.asarray, own.rows))
 
 
 def _key(key: Array, own: Inputs) -> Array:
@@ -192,28 +193,6 @@ def _kept(static: Static, state: train.State) -> dict[str, Any]:
 def _memory(static: Static, shared: dict[str, Array]) -> int:
     """Bytes of one run and its teacher."""
     return 2 * pu.FUNCTIONS.memory(static.train, shared) if pu.FUNCTIONS.memory else 0
-
-
-def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
-    """One row: the last epoch, its verdict, and the way there as columns of lists.
-
-    A filter starves a student if it keeps next to nothing: it is the driver of :func:`jaxpu.collapse.diagnose_run`.
-    """
-    test = {name.removeprefix("test_"): np.asarray(v, float) for name, v in history.items() if name.startswith("test_")}
-    known = {name.removeprefix("oracle_"): values for name, values in test.items()}
-    known |= {"kept": np.asarray(history["train_kept"], float)}
-    course = test | {"loss": np.asarray(history["train_loss"], float)}
-    found = collapse.diagnose_run(course, -1, driver=known["kept"], driver_reference=1.0)
-    row: dict[str, Any] = {"selection": END, "verdict": str(found.verdict)}
-    row |= {name: float(known[name][-1]) for name in (*SCORES, "kept")}
-    row |= {name: float(values[-1]) for name, values in history.items() if _recorded(name, values)}
-    epochs = len(known["kept"])
-    path = {"path_epoch": list(range(1, epochs + 1))} | {f"path_{name}": known[name].tolist() for name in PATH}
-    return pl.DataFrame([row | path])
-
-
-def _recorded(name: str, values: np.ndarray) -> bool:
-    return name.startswith(("probe_", "train_loss", "train_relative_risk")) and np.ndim(values) == 1
 
 
 FUNCTIONS = Functions(_init, _advance, _finished, record, _kept, _memory)

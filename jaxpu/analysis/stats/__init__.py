@@ -1,26 +1,31 @@
-"""Statistics over seeds: intervals, paired differences and corrections, thin over SciPy.
+"""Statistics over seeds: intervals, tests against a bound, and corrections.
 
-A claim about a method is a claim about many seeds. Rates get Wilson intervals, means and medians bootstrap
-intervals, two methods on the same seeds a paired difference, several such comparisons Holm's correction.
+A claim about a method is a claim about many seeds. Tests against a bound (:class:`Tested`): medians by signs, means by
+Student's t with the sample's skewness, shares of runs with seeds as clusters, differences of shares by Tango's score.
+Descriptions: Wilson intervals of rates, bootstrap intervals of means and medians. Several comparisons: Holm.
 
 Every bootstrap draws from its own ``numpy.random.default_rng(seed)``: the same values give the same interval,
 whatever else ran before. What cannot be estimated is NaN, never a made-up number: an interval of fewer than
 two values, or of values that are not all finite. To leave NaN values out, do so before calling.
 """
 
-from jaxpu.analysis.stats.comparisons import PairedDifference, holm, paired_difference
+from jaxpu.analysis.stats.comparisons import holm, mean_test, median_test, paired_difference
 from jaxpu.analysis.stats.estimates import Interval, interquartile_mean, mean_interval, median_interval, wilson
-from jaxpu.analysis.stats.paired_shares import ShareDifference, paired_shares
+from jaxpu.analysis.stats.shares import paired_shares, share_test
+from jaxpu.analysis.stats.tested import Tested, snapped
 
 __all__ = [
     "Interval",
-    "PairedDifference",
-    "ShareDifference",
+    "Tested",
     "holm",
     "interquartile_mean",
     "mean_interval",
+    "mean_test",
     "median_interval",
+    "median_test",
     "paired_difference",
     "paired_shares",
+    "share_test",
+    "snapped",
     "wilson",
 ]

@@ -6,7 +6,7 @@ two values, or of values that are not all finite. To leave NaN values out, do so
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -16,10 +16,10 @@ _BATCH_ELEMENTS = 4_000_000  # resampled numbers held at once: BCa's jackknife a
 
 
 class Interval(NamedTuple):
-    """The two ends of a confidence interval; both NaN where the data cannot tell."""
+    """The two ends of a confidence interval, numbers, or arrays of them; both NaN where the data cannot tell."""
 
-    low: float
-    high: float
+    low: Any
+    high: Any
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
@@ -45,7 +45,7 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
     >>> round(low, 4), round(high, 4)
     (0.0232, 0.2585)
     """
-    _check_level(level)
+    check_level(level)
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n = {n}; got {successes}")
     if n == 0:
@@ -139,7 +139,7 @@ def interquartile_mean(values: ArrayLike) -> float:
 def _bootstrap(
     values: ArrayLike, statistic: Callable, method: str, level: float, seed: int, resamples: int
 ) -> Interval:
-    _check_level(level)
+    check_level(level)
     sample = sample_of(values)
     if sample.size < 2 or not np.isfinite(sample).all():
         return Interval(float("nan"), float("nan"))
@@ -172,6 +172,11 @@ def sample_of(values: ArrayLike) -> Float[np.ndarray, " n"]:
     return sample
 
 
-def _check_level(level: float) -> None:
+def check_level(level: float) -> None:
+    """Whether a confidence level is one.
+
+    Raises:
+        ValueError: it is not.
+    """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, for example 0.95; got {level}")
