@@ -47,7 +47,7 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     """
     runs = frames.get("runs")
     if runs is not None and (paths := [name for name in runs.columns if name.startswith("path_")]):
-        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(run_columns(runs), *paths).explode(paths)
+        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(*run_columns(runs), *paths).explode(paths)
         frames = {**frames, "paths": there.rename({name: name.removeprefix("path_") for name in paths})}
     recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
     shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))

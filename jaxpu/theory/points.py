@@ -74,7 +74,7 @@ def setting(
     hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, class_counts, together)
     hyper = hyper._replace(weight=np.float32(method.weight if method.mixup else 0.0))
     share = 0.5 if method.batching == "separate" else labeled_share
-    return Setting(jax.tree.map(np.asarray, objective.at(hyper, 0, 1)), np.float32(share), together)
+    return Setting(jax.tree.map(jnp.asarray, objective.at(hyper, 0, 1)), jnp.float32(share), together)
 
 
 def _together(methods: Sequence[Method]) -> Objective:
