@@ -51,8 +51,9 @@ def test_a_run_is_the_same_whether_the_true_labels_are_known_or_not():
     known, unknown, otherwise = history(True), history(False), history(False, filler=3)
     assert set(unknown) < set(known)
     for name, column in unknown.items():
-        np.testing.assert_array_equal(column, known[name], err_msg=name)
-        np.testing.assert_array_equal(column, otherwise[name], err_msg=name)
+        np.testing.assert_array_equal(column, otherwise[name], err_msg=name)  # what stands in place of y is not read
+        # another program, which measures more: equal up to the rounding of float32
+        np.testing.assert_allclose(column, known[name], rtol=1e-6, atol=1e-6, err_msg=name)
         assert np.isfinite(column).any(), name
 
 
