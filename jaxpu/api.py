@@ -10,15 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-import numpy as np
-import polars as pl
-from jaxtyping import Float
-
-from jaxpu import analysis, config, data, kinds, runs
+from jaxpu import config, kinds, runs
 from jaxpu.config import ConfigError, Experiment, unknown
 from jaxpu.data import Dataset
-from jaxpu.data.own import features_like
-from jaxpu.methods import Method, decision_offset
+from jaxpu.fitted import Fit
+from jaxpu.methods import Method
 
 if TYPE_CHECKING:
     from jaxpu.runs.engine import Outcome, Progress
@@ -102,16 +98,14 @@ def sweep(
     >>> sweep({**small, "model": {"name": "linear"}, "seeds": 2}).runs.select("method", "seed", "epoch").rows()
     [('vpu', 0, 1), ('vpu', 1, 1)]
     """
-    if isinstance(experiment, Mapping):
-        experiment = config.parse(experiment)
-    kind: Any = kinds.kind_of(experiment)
-    if experiment.kind in ("pu", "multiclass"):
-        if data is not None:
-            experiment = _of_dataset(experiment, data)
+    asked: Any = config.parse(experiment) if isinstance(experiment, Mapping) else experiment
+    kind: Any = kinds.kind_of(asked)
+    if asked.kind in ("pu", "multiclass"):
+        asked = asked if data is None else _of_dataset(asked, data)
         kind = _WithData(kind, {"nameless": folder is None}, data)
     elif data is not None:
-        raise ConfigError(f"data: an experiment of kind {experiment.kind} has data of its own; leave data out")
-    return runs.run(experiment, kind, None if folder is None else Path(folder), fresh=fresh, watch=watch)
+        raise ConfigError(f"data: an experiment of kind {asked.kind} has data of its own; leave data out")
+    return runs.run(asked, kind, None if folder is None else Path(folder), fresh=fresh, watch=watch)
 
 
 def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:
@@ -119,50 +113,6 @@ def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:
     if swept:
         raise ConfigError(f"data: the grid sets {swept[0]}, and one dataset was given; leave one out")
     return dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, name=dataset.name, options={}))
-
-
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """Networks trained on one dataset, one a seed.
-
-    Attributes:
-        scores: logits of the rows of x, (seeds, n): above 0 where p > 1/2.
-        runs: what was recorded, a row an epoch and seed. experiment: all settings.
-        provenance: where the numbers are from.
-    """
-
-    scores: Float[np.ndarray, "seeds n"]
-    runs: pl.DataFrame
-    experiment: Experiment
-    provenance: dict[str, Any]
-    _members: Callable[[Any], np.ndarray] = dataclasses.field(repr=False)
-
-    def predict_proba(self, x: Any) -> Float[np.ndarray, "n 2"]:
-        """P(negative) and P(positive) of rows: the mean over the seeds.
-
-        Args:
-            x: rows with the features of those that were trained on, an array or a data frame.
-        """
-        p = _sigmoid(self.decision_function(x)).mean(axis=0)
-        return np.stack([1 - p, p], axis=1)
-
-    def decision_function(self, x: Any) -> Float[np.ndarray, "seeds n"]:
-        """Logits of rows, one a seed."""
-        return self._members(x)
-
-    @property
-    def tables(self) -> analysis.Tables:
-        """The tables of :func:`jaxpu.analysis.tables`: what was selected, its summary and its verdicts."""
-        return analysis.tables(self.runs, self.experiment)
-
-    @property
-    def verdicts(self) -> pl.DataFrame:
-        """What became of the runs, a row a selection rule: verdict, failing runs of all, and a sentence."""
-        return self.tables.verdicts
-
-    def summary(self) -> pl.DataFrame:
-        """Means, medians and intervals over the seeds, a row a metric and selection rule."""
-        return self.tables.summary
 
 
 def fit(
@@ -200,6 +150,7 @@ def fit(
     Raises:
         ConfigError: an unknown setting, method or value, with the choices. ValueError: rows that are no numbers.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(200, 2)), np.arange(200) % 2
     >>> x[y == 1] += 3
@@ -223,8 +174,9 @@ def fit(
     outcome = sweep(experiment, data=dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))
-    members = _members(experiment, dataset, outcome)
-    return Fit(members(dataset.x), outcome.runs, experiment, outcome.provenance, members)
+    seeds_of = outcome.runs.select("seed", "run_id").unique(maintain_order=True).rows()
+    kept = {seed: outcome.kept(run_id) for seed, run_id in seeds_of}
+    return Fit(outcome.runs, experiment, outcome.provenance, dataset, kept)
 
 
 _GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
@@ -253,38 +205,3 @@ def _model(model: Any) -> Any:
     if model is None or (isinstance(model, str) and ":" not in model):
         return {} if model is None else {"name": model}
     return {"module": model}
-
-
-def _members(experiment: Experiment, dataset: Dataset, outcome: "Outcome") -> Callable[[Any], np.ndarray]:
-    """From rows to the logits of every seed's network, with the parameters of its best epoch."""
-    import jax
-
-    from jaxpu import models
-
-    [cell] = config.expand(experiment)
-    model = models.build(cell.model, dataset.x.shape[1:])
-    offset = decision_offset(cell.method)
-
-    @jax.jit
-    def logits(variables: models.Variables, mean: Any, sd: Any, x: Any) -> Any:
-        return model.logits(variables, (x - mean[None]) / sd[None]) - offset
-
-    networks = []
-    for run_id, seed in outcome.runs.select("run_id", "seed").unique(maintain_order=True).rows():
-        rows = data.prepare(cell.data, dataset, seed).rows
-        networks.append((models.Variables(**outcome.kept(run_id)), rows.mean, rows.sd))
-
-    def members(x: Any) -> np.ndarray:
-        rows = features_like(dataset, x)
-        parts = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
-        return np.stack([np.concatenate([logits(*network, part) for part in parts]) for network in networks])
-
-    return members
-
-
-AT_ONCE = 4096
-"""Rows that pass through a network at a time when it predicts."""
-
-
-def _sigmoid(z: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(z / 2))

@@ -8,18 +8,21 @@ RULES = ("pu_auc", "val_f1_rescue", "val_f1", "last")
 ARTEFACTS = {("vpudra_softlabel", 2), ("vpudra_softlabel", 5)}
 
 
-def fake_runs(methods=METHODS, seeds=8, epochs=20, artefacts=ARTEFACTS, cells=("",)):
-    """Runs whose F1 rises to about 0.87; the ``artefacts`` wrongly look best on validation at epoch 2."""
+def fake_runs(methods=METHODS, seeds=8, epochs=20, artefacts=ARTEFACTS, rates=(None,)):
+    """Runs whose F1 rises to about 0.87; the ``artefacts`` wrongly look best on validation at epoch 2.
+
+    With ``rates`` they are those of a grid over ``training.lr``.
+    """
     random = np.random.default_rng(0)
     parts = []
     for method in methods:
-        for cell in cells:
+        for rate in rates:
             for seed in range(seeds):
-                parts.append(_fake_run(random, method, cell, seed, epochs, (method, seed) in artefacts))
+                parts.append(_fake_run(random, method, rate, seed, epochs, (method, seed) in artefacts))
     return pl.concat(parts)
 
 
-def _fake_run(random, method, cell, seed, epochs, artefact):
+def _fake_run(random, method, rate, seed, epochs, artefact):
     epoch = np.arange(1, epochs + 1)
     top = 0.87 + 0.02 * random.standard_normal()
     f1 = top * (1 - np.exp(-epoch / random.uniform(0.8, 1.6))) + 0.01 * random.standard_normal(epochs)
@@ -37,7 +40,7 @@ def _fake_run(random, method, cell, seed, epochs, artefact):
         {
             "dataset": "spambase",
             "method": method,
-            "cell": cell,
+            **({} if rate is None else {"training.lr": float(rate)}),
             "seed": seed,
             "epoch": epoch,
             "train_loss": 0.7 - 0.1 * np.log(epoch),
@@ -67,7 +70,7 @@ def fake_selected(runs, rules=RULES):
     for rule in rules:
         by = criteria.get(rule, "epoch")
         best = runs.sort(by, "epoch", descending=[True, False], maintain_order=True)
-        best = best.group_by("dataset", "method", "cell", "seed", maintain_order=True).first()
+        best = best.group_by(*row_of(runs), "seed", maintain_order=True).first()
         parts.append(best.with_columns(selection=pl.lit(rule)))
     order = {method: i for i, method in enumerate(runs["method"].unique(maintain_order=True))}
     failed = pl.col("f1") < 0.1
@@ -80,8 +83,13 @@ def fake_selected(runs, rules=RULES):
             .then(pl.lit("The selected epoch fails, a later one of the same run does not."))
             .otherwise(pl.lit("Ranking and threshold are good.")),
         )
-        .sort(pl.col("method").replace_strict(order), "cell", "seed", maintain_order=True)
+        .sort(pl.col("method").replace_strict(order), *row_of(runs)[2:], "seed", maintain_order=True)
+        .select(*row_of(runs), "seed", "selection", pl.exclude(*row_of(runs), "seed", "selection"))
     )
+
+
+def row_of(frame):
+    return ["dataset", "method", *(["training.lr"] if "training.lr" in frame.columns else [])]
 
 
 def wilson(failed, n, z=1.959964):
@@ -90,12 +98,10 @@ def wilson(failed, n, z=1.959964):
     return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
-KEYS = ["dataset", "method", "cell", "selection"]
-
-
 def fake_summary(selected):
     rows = []
-    for key, group in selected.group_by(KEYS, maintain_order=True):
+    keys = [*row_of(selected), "selection"]
+    for key, group in selected.group_by(keys, maintain_order=True):
         for metric, column in (("f1", "f1"), ("auc", "test_oracle_auc")):
             x = group[column].to_numpy()
             half = 1.96 * x.std(ddof=1) / np.sqrt(len(x)) if len(x) > 1 else np.nan
@@ -115,19 +121,20 @@ def fake_summary(selected):
                 )
             )
         failed, n = int((group["f1"] < 0.1).sum()), group.height
-        rows.append((*key, "f1_below_0.1", n, failed / n, np.nan, np.nan, *wilson(failed, n), np.nan, failed))
-    names = [*KEYS, "metric", "n", "mean", "median", "sd", "ci_low", "ci_high", "iqm", "count"]
+        rows.append((*key, "f1_below", n, failed / n, np.nan, np.nan, *wilson(failed, n), np.nan, failed))
+    names = [*keys, "metric", "n", "mean", "median", "sd", "ci_low", "ci_high", "iqm", "count"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 
 def fake_verdicts(selected):
     rows = []
-    for key, group in selected.group_by(KEYS, maintain_order=True):
+    keys = [*row_of(selected), "selection"]
+    for key, group in selected.group_by(keys, maintain_order=True):
         failed, n = int((group["f1"] < 0.1).sum()), group.height
         verdict = "selection_artefact" if failed else "healthy"
         sentence = f"{failed} of {n} runs fail."
         rows.append((*key, verdict, sentence, failed or n, n, failed, failed / n, *wilson(failed, n)))
-    names = [*KEYS, "verdict", "sentence", "count", "n", "failing", "rate", "ci_low", "ci_high"]
+    names = [*keys, "verdict", "sentence", "count", "n", "failing", "rate", "ci_low", "ci_high"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 

@@ -157,3 +157,13 @@ def test_compiled_programs_are_kept_where_the_environment_says(environment, fold
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert api._cache_folder() == folder
+
+
+def test_the_example_runs():
+    from examples import own_rows
+
+    fitted = own_rows.main(seeds=2)
+    x, _, y = own_rows.rows()
+    assert fitted.scores.shape == (2, 600)
+    assert ((fitted.predict_proba(x)[:, 1] > 0.5) == y).mean() > 0.9
+    assert fitted.verdicts["n"].to_list() == [2, 2]

@@ -453,7 +453,7 @@ def test_the_cross_entropies_of_the_package_are_one():
         v = ensemble.instance_weights(z, y, labeled, step)
         mixed = losses.distribution(labels, 3) * lam + losses.distribution(partner, 3) * (1 - lam)
         return (
-            (losses.pn(z, y), losses.cross_entropy(z, y)),
+            (losses.pn(z, labeled, y=y), losses.cross_entropy(z, y)),
             (ensemble.supervised_loss(z, y, labeled, step), losses.cross_entropy(z, y, weights=v)),
             (
                 valuation.mixed_cross_entropy(logits, labels, partner, lam),
@@ -536,9 +536,6 @@ def test_shapes_that_do_not_fit_are_rejected(name, monkeypatch):
         (lambda z, y: losses.gradients.encouraging(z, slope="steep"), "slope is 'steep'"),
         (lambda z, y: losses.logit_gradient("mse", z[:, None], y), "logits have shape"),
         (lambda z, y: losses.inverse_frequency(y * 1.0, 2), "labels are float32 .* expected integers"),
-        (lambda z, y: losses.log_end_schedule("cosine", 3, 0.5), "kind is 'cosine', expected one of .*'linear'"),
-        (lambda z, y: losses.log_end_schedule("linear", 0, 0.5), "epochs is 0"),
-        (lambda z, y: losses.log_end_schedule("linear", 3, 0.5, 2.0), "end is 2.0"),
     ],
 )
 def test_what_cannot_be_is_answered_with_what_can(call, message):

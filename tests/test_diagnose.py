@@ -11,6 +11,7 @@ from jaxpu import analysis, cli, collapse, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
 from jaxpu.methods import objective
+from jaxpu.train import job
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(200) % 2
@@ -202,12 +203,20 @@ def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
 
 def test_a_results_folder_is_analysed(tmp_path, capsys):
     experiment = tiny(methods=["vpudra_fixed"], seeds=2, **SETTINGS)
-    runs.write_frame(tmp_path / "runs.parquet", recorded(experiment, 2))
+    ids = {run.seed: run.run_id for run in job.runs(experiment)}
+    known = recorded(experiment, 2).with_columns(run_id=pl.col("seed").replace_strict(ids))
+    runs.write_frame(tmp_path / "runs.parquet", known)
     runs.write_sealed(tmp_path / "config.yaml", dump(experiment).encode())
     runs.write_provenance(tmp_path, {})
     code, out, _ = called(capsys, "analyze", tmp_path)
     assert code == 0
     assert "vpudra_fixed: neither training nor selection fails in 2 runs." in " ".join(out.split())
+    runs.write_frame(tmp_path / "runs.parquet", known.filter(seed=0))
+    code, _, err = called(capsys, "analyze", tmp_path)
+    assert (code, "1 runs of" in err, "are not finished" in err) == (0, True, True)
+    runs.write_frame(tmp_path / "runs.parquet", known.with_columns(run_id=pl.lit("0" * 16)))
+    code, _, err = called(capsys, "analyze", tmp_path)
+    assert (code, "1 runs that config.yaml does not ask for" in err) == (2, True)
     code, _, err = called(capsys, "analyze", tmp_path / "none")
     assert (code, "no results folder at" in err) == (2, True)
 

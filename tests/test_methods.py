@@ -19,8 +19,8 @@ from jaxpu.config.read import parse
 from jaxpu.methods import (
     METHODS,
     RISKS,
-    Course,
     Method,
+    Schedule,
     Stage,
     checked,
     describe,
@@ -121,7 +121,7 @@ def test_options_stand_beside_the_fields_and_are_kept_in_one_form():
             {"preset": "pn", "surrogate": "encouraging", "log_end": 2},
             "log_end is 2.0, expected a number between 0 and 1",
         ),
-        ({"preset": "vpu", "anchor": {"start": 0, "end": 2}}, "expected a number between 0 and 1, or a course"),
+        ({"preset": "vpu", "anchor": {"start": 0, "end": 2}}, "expected a number between 0 and 1, or a schedule"),
         ({"preset": "nnpu", "class_weights": "inverse_frequency"}, "expected 'none' for 'nnpu'"),
         ({"risk": "nnpo"}, "unknown risk 'nnpo' (did you mean 'nnpu'?)"),
         ({"risk": f"{USERS}:none"}, "expected 'package.module:name'"),
@@ -162,9 +162,9 @@ def test_courses_move_linearly_or_at_half_time_and_constants_not_at_all():
         np.testing.assert_array_equal([n.anchor for n in now], np.float32(0.1))
         return [float(n.options["gamma"]) for n in now]
 
-    np.testing.assert_allclose(along(Course(1.0, 0.5), 5), [1, 0.875, 0.75, 0.625, 0.5], rtol=1e-6)
-    assert along(Course(1.0, 0.5, "step"), 5) == [1, 1, 0.5, 0.5, 0.5]
-    assert along(Course(1.0, 0.5), 1) == [1]
+    np.testing.assert_allclose(along(Schedule(1.0, 0.5), 5), [1, 0.875, 0.75, 0.625, 0.5], rtol=1e-6)
+    assert along(Schedule(1.0, 0.5, "step"), 5) == [1, 1, 0.5, 0.5, 0.5]
+    assert along(Schedule(1.0, 0.5), 1) == [1]
     assert along(0.3, 3) == [np.float32(0.3)] * 3
 
 

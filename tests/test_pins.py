@@ -67,7 +67,9 @@ def settings(raw: dict[str, Any]) -> dict[str, Any]:
 
     raw["kind"] = raw["data"].pop("task", "pu")
     selection = raw["selection"]
-    return raw | {"selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}}
+    return raw | {
+        "selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}
+    }
 
 
 def columns_of(history: Values) -> Values:

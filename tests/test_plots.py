@@ -248,3 +248,150 @@ def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
     assert "of 3 others, ahead of plain are 1 at lr=1, 0 at lr=2" in both.get_suptitle()
     with pytest.raises(NothingToShow, match="There is no oracle"):
         paired_differences(shuffled, "oracle", "accuracy", "accuracy")
+
+
+GRID = pl.DataFrame(
+    {
+        "dataset": "gaussians",
+        "method": "vpu",
+        "data.c": [0.1, 0.1, 0.5, 0.5] * 2,
+        "training.lr": [1.0, 2.0] * 4,
+        "seed": [0] * 4 + [1] * 4,
+        "selection": "last",
+        "f1": [0.06, 0.8, 0.9, 0.9, 0.6, 0.7, 0.9, float("nan")],
+    }
+)
+
+
+def test_a_heat_map_needs_two_settings_and_counts_runs_without_a_number():
+    figure = plots.heat_map(GRID, "last")
+    shares, medians = ({text.get_text() for text in axis.texts} for axis in figure.axes)
+    assert shares == {"50 %", "0 %"}
+    assert medians == {"0.33", "0.75", "0.90"}, "a run without an F1 counts as low, and in no median"
+    assert figure.get_suptitle().endswith("c = 0.1, lr = 1: 1 of 2 runs (last epoch)")
+    with pytest.raises(NothingToShow, match="fewer than two settings"):
+        plots.heat_map(GRID.drop("training.lr"), "last")
+    known = GRID.rename({"f1": "auc"}).filter(pl.col("auc").is_not_nan())
+    other = plots.heat_map(known, "last", metric="auc", below=0.01)
+    assert other.get_suptitle() == "No run of 7 has AUC below 0.01 (last epoch)"
+
+
+def summary_of(rates, methods=("als", "mean")):
+    rows = [
+        {"dataset": "d", "method": m, "ratings.rate": rate, "selection": "end", "metric": metric, "mean": value,
+         "ci_low": value - 0.1, "ci_high": value + 0.1}
+        for k, m in enumerate(methods) for rate in rates for metric, value in (("inverted", 1.0 - k), ("average_precision", rate))
+    ]  # fmt: skip
+    return pl.DataFrame(rows)
+
+
+def test_summaries_over_a_setting_hold_means_and_intervals():
+    figure = plots.over_setting(summary_of([0.1, 0.5]), ["inverted", "average_precision", "brier"])
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["share upside down", "PR-AUC"]
+    marks, _, (lines,) = figure.axes[1].containers[0]
+    np.testing.assert_allclose(marks.get_ydata(), [0.1, 0.5])
+    ends = [[segment[0, 1], segment[1, 1]] for segment in lines.get_segments()]
+    np.testing.assert_allclose(ends, [[0.0, 0.2], [0.4, 0.6]], atol=1e-12)
+    assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["0.1", "0.5"]
+    assert figure.get_suptitle() == "Upside down in most runs of some point: als"
+    with pytest.raises(NothingToShow, match="one numeric setting"):
+        plots.over_setting(summary_of([0.1]))
+
+
+def test_summaries_by_method_have_a_row_a_method_and_a_colour_a_point():
+    figure = plots.by_method(summary_of([0.1, 0.5]), ["average_precision"])
+    [axis] = figure.axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["als", "mean"]
+    assert [c.get_label() for c in axis.containers] == ["rate=0.1", "rate=0.5"]
+    np.testing.assert_allclose(axis.containers[1][0].get_xdata(), [0.5, 0.5])
+    with pytest.raises(NothingToShow, match="More points"):
+        plots.by_method(summary_of(range(9)), ["average_precision"])
+
+
+def test_courses_are_medians_over_seeds_and_what_has_no_point_is_shown_with_each():
+    rows = [
+        {"dataset": "d", "method": m, "teacher": t, "seed": seed, "epoch": e, "accuracy": 0.1 * e + level + 0.01 * seed}
+        for m, t, level in (("none", None, 0.5), ("high", "plain", 0.1), ("high", "mixup", 0.2))
+        for seed in (0, 1, 5) for e in (1, 2)
+    ]  # fmt: skip
+    figure = plots.courses(pl.DataFrame(rows), ["accuracy"])
+    assert len(figure.axes) == 2
+    for axis, level in zip(figure.axes, (0.1, 0.2), strict=True):
+        lines = {line.get_label(): line.get_ydata() for line in axis.lines}
+        np.testing.assert_allclose(lines["none"], [0.61, 0.71])
+        np.testing.assert_allclose(lines["high"], [0.11 + level, 0.21 + level])
+    assert figure.get_suptitle() == "At the end high (teacher=plain) has the least accuracy: 0.31"
+    together = plots.courses(pl.DataFrame(rows), ["accuracy"], rows=False)
+    assert [line.get_label() for line in together.axes[0].lines] == [
+        "none", "high · teacher=plain", "high · teacher=mixup",
+    ]  # fmt: skip
+
+
+# Kinds
+
+
+def test_kinds_are_drawn_from_a_configuration_with_name_section_caption_and_alternative(sweep):
+    runs, selected, _, verdicts = sweep
+    all_frames = plots.Frames(runs=runs, selected=selected, verdicts=verdicts, shown=tuple(SHOWN))
+    entries = [
+        {"kind": "trajectories", "metric": "train_loss"},
+        {
+            "kind": "failure_rates",
+            "name": "mine",
+            "section": "Own words",
+            "caption": "So.",
+            "alternative": "A <b> & c.",
+        },
+    ]
+    first, second = map(plots.draw, plots.figures_of(entries, all_frames))
+    assert (first.name, first.section, first.suffix) == ("trajectories_train_loss", "training", "svg")
+    assert first.alternative.startswith("The median training loss ends")
+    assert "n = 8" in first.caption
+    assert second[0:2] + second[3:] == ("mine", "Own words", "So.", "A <b> & c.")
+
+
+def test_a_user_s_own_function_is_a_kind(sweep, tmp_path, monkeypatch):
+    (tmp_path / "of_mine.py").write_text(
+        "from matplotlib.figure import Figure\n"
+        "def scatter(frames, *, size=3):\n"
+        "    figure = Figure(figsize=(size, 1))\n"
+        "    figure.suptitle(f'{frames.selected.height} runs')\n"
+        "    return figure\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    [figure] = plots.figures_of([{"kind": "of_mine:scatter", "size": 2}], plots.Frames(selected=sweep[1]))
+    drawn = plots.draw(figure)
+    assert (drawn.name, drawn.section, drawn.alternative) == ("scatter", "figures", f"{sweep[1].height} runs")
+
+
+@pytest.mark.parametrize(
+    ("entries", "words"),
+    [
+        ([{"kind": "heatmap"}], "did you mean 'heat_map'"),
+        ([{}], "unknown kind of figure ''"),
+        ([{"kind": "nowhere:draw"}], "nowhere"),
+        ([{"kind": "heat_map", "metrics": "f1"}], "takes no option 'metrics'; its options are metric, below"),
+        ([{"kind": "heat_map"}, {"kind": "heat_map"}], "'heat_map' is there twice"),
+    ],
+)
+def test_what_is_no_figure_is_refused_before_anything_is_drawn(entries, words):
+    with pytest.raises(ValueError, match=words):
+        plots.figures_of(entries, plots.Frames())
+
+
+def test_every_kind_has_a_default_experiment_or_is_for_studies_and_all_defaults_exist():
+    for entries in kinds.DEFAULTS.values():
+        assert plots.figures_of(entries, plots.Frames())
+
+
+def test_figures_do_not_depend_on_a_user_s_settings_of_matplotlib(sweep):
+    before = plots.render(plots.final_f1_strip(sweep[1]))
+    with matplotlib.rc_context({"axes.facecolor": "black", "lines.linewidth": 9, "font.size": 30}):
+        assert plots.render(plots.final_f1_strip(sweep[1])) == before
+
+
+def test_numbers_beside_a_logarithmic_axis_are_plain_and_dollar_signs_in_names_are_text():
+    rows = {"dataset": "d", "method": "a$b$", "seed": 0, "epoch": [1, 2], "log_loss": [0.61, 0.12]}
+    comments = re.findall(r"<!-- (.*?) -->", plots.render(plots.courses(pl.DataFrame(rows), ["log_loss"])).decode())
+    assert {"a$b$", "0.2", "0.5"} <= {*comments}
+    assert not [text for text in comments if "mathdefault" in text]

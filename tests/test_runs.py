@@ -289,10 +289,32 @@ def test_one_flipped_bit_is_named_and_only_what_it_hit_is_redone(tmp_path, name)
         assert_frame_equal(runs.read_folder(folder)[2], whole)
         lost = {"runs.parquet": 3, "parts": 1, "parameters": 1}.get(name, 0)
         assert notes[-1].epochs_done == 7 * lost, "what is redone"
-        if lost:
-            assert any("damaged" in progress.note for progress in notes)
+        assert any("damaged" in progress.note for progress in notes)
         for run_id in whole["run_id"].unique():
             runs.read_parameters(folder, run_id)
+
+
+def test_a_damaged_working_state_is_named_and_its_runs_begin_again(tmp_path, monkeypatch):
+    experiment = Toy(epochs=20, placement=PlacementConfig(segment=1, devices=1, checkpoint_seconds=0))
+    whole = toy.run(experiment).runs
+
+    def stopped(progress):
+        if progress.epochs_done > 40:
+            raise KeyboardInterrupt
+
+    for damage in (False, True):
+        folder = tmp_path / str(damage)
+        with pytest.raises(KeyboardInterrupt):
+            toy.run(experiment, folder, watch=stopped)
+        [state] = (folder / "parts").glob("*.state")
+        if damage:
+            flipped(state, 8 * state.stat().st_size // 2)
+        notes = []
+        assert_frame_equal(toy.run(experiment, folder, watch=notes.append).runs, whole)
+        told = "\n".join(progress.note for progress in notes)
+        assert ("unfinished runs go on where they stopped" in told) != damage
+        assert ("is damaged (its checksum does not fit); unfinished runs begin again" in told) == damage
+        assert notes[-1].epochs_done == (160 if damage else 160 - 48)
 
 
 def test_no_flipped_bit_is_ever_accepted():
@@ -420,7 +442,7 @@ def test_placement_is_chosen_by_backend_and_memory():
 
 
 # One process has imported everything and forks a child for each experiment: to import again what takes two seconds,
-# twenty times over, would test nothing. It forks before jax starts any thread.
+# so many times over, would test nothing. It forks before jax starts any thread.
 FORKS = """
 import os, sys, warnings
 from pathlib import Path
@@ -490,7 +512,7 @@ class Experiments:
         return line
 
 
-def test_an_experiment_killed_twenty_times_ends_with_the_same_files(tmp_path):
+def test_an_experiment_killed_twelve_times_ends_with_the_same_files(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     with Experiments() as experiments:
         experiments.start(undisturbed)  # and fills the compilation cache
@@ -503,7 +525,7 @@ def test_an_experiment_killed_twenty_times_ends_with_the_same_files(tmp_path):
         training = time.perf_counter() - began - start
         moments = random.Random(0)
         kills = again = 0
-        while kills < 20:
+        while kills < 12:
             experiments.start(killed)
             if kills % 4:  # most while it trains and writes, the others at any time
                 experiments.until_training()
@@ -511,7 +533,7 @@ def test_an_experiment_killed_twenty_times_ends_with_the_same_files(tmp_path):
             else:
                 time.sleep(moments.uniform(0, start + training))
             kills += experiments.kill()
-            if (killed / "runs.parquet").exists():  # done before twenty kills: begin again, beside
+            if (killed / "runs.parquet").exists():  # done before so many kills: begin again, beside
                 assert_frame_equal(
                     pl.read_parquet(killed / "runs.parquet"), pl.read_parquet(undisturbed / "runs.parquet")
                 )

@@ -239,7 +239,5 @@ def test_a_working_state_of_other_slots_fits_one_of_other_shapes_or_types_does_n
 
 
 def test_what_is_kept_must_be_arrays():
-    with pytest.raises(
-        TypeError, match=r"expected arrays in nested .*, got a set at 'a/b'"
-    ):
+    with pytest.raises(TypeError, match=r"expected arrays in nested .*, got a set at 'a/b'"):
         trees.pack({"a": {"b": {1}}})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from jaxpu import mixup
+from jaxpu import mixup, theory
 from jaxpu.methods import METHODS, RISKS, resolve
 from jaxpu.theory import geometry, meanfield
 
@@ -86,12 +86,12 @@ def test_unknown_names_are_refused_with_the_choices(name, function):
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3, 1.0, 8.0])
 def test_nodes_of_lambda_have_the_moments_of_beta(alpha):
-    nodes = meanfield.beta_nodes(alpha, 512).astype(float)
+    nodes = theory.beta_nodes(alpha, 512).astype(float)
     assert nodes.mean() == pytest.approx(0.5, abs=1e-4)
     assert (nodes * (1 - nodes)).mean() == pytest.approx(alpha / (2 * (2 * alpha + 1)), rel=5e-3)
     assert (np.diff(nodes) >= 0).all()
     with pytest.raises(ValueError, match="positive"):
-        meanfield.beta_nodes(0.0)
+        theory.beta_nodes(0.0)
 
 
 STEPS = 500
@@ -104,7 +104,7 @@ def repeated(points):
 
 
 def nodes(*alphas):
-    return jnp.stack(repeated([jnp.asarray(meanfield.beta_nodes(alpha)) for alpha in alphas]))
+    return jnp.stack(repeated([jnp.asarray(theory.beta_nodes(alpha)) for alpha in alphas]))
 
 
 def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
@@ -117,7 +117,7 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
         methods.append(point_process(anchor, weight, by_lambda))
         alphas.append(draw.choice([0.2, 0.3, 1.0, 8.0]))
     lams = np.asarray(nodes(*alphas))
-    found = meanfield.fixed_points(meanfield.grid(methods, [case[0] for case in cases]), jnp.asarray(lams))
+    found = meanfield.fixed_points(theory.grid(methods, [case[0] for case in cases]), jnp.asarray(lams))
     for row, (prior, anchor, weight, by_lambda) in enumerate(cases):
         lam = lams[row].astype(float)
         kappa = anchor * weight * ((lam if by_lambda else 1.0) * (1 - lam)).mean()
@@ -128,7 +128,7 @@ def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
 
 def test_a_fixed_point_on_the_grid_itself_is_found():
     soft = point_process(0.0, 1.0, True)  # its fixed point is p = 1/2, the logit 0
-    found = meanfield.fixed_points(meanfield.grid([soft] * SIZE, 0.5), nodes(0.3))
+    found = meanfield.fixed_points(theory.grid([soft] * SIZE, 0.5), nodes(0.3))
     np.testing.assert_allclose(found.p[0, 0], 0.5, atol=1e-5)
     assert np.isnan(found.p[0, 1:]).all()
     for points in (2000, 2001):
@@ -150,8 +150,8 @@ def log_mse_slope(z, prior, anchor, lam, floor):
 def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
     cases = [(1.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 0.5), (0.2, 0.7)]
     methods = [dataclasses.replace(METHODS["vpudra_fixed"], anchor=a, floor=f) for a, f in cases]
-    found = meanfield.fixed_points(meanfield.grid(repeated(methods), 0.3), nodes(0.3))
-    lam = meanfield.beta_nodes(0.3).astype(float)
+    found = meanfield.fixed_points(theory.grid(repeated(methods), 0.3), nodes(0.3))
+    lam = theory.beta_nodes(0.3).astype(float)
     for row, (anchor, floor) in enumerate(cases):
         slope = functools.partial(log_mse_slope, prior=0.3, anchor=anchor, lam=lam, floor=floor)
         root = optimize.brentq(slope, -10, 6)
@@ -162,7 +162,7 @@ def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
 
 def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
     soft = dataclasses.replace(METHODS["vpu"], anchor=0.0)
-    settings = meanfield.grid(repeated([soft, METHODS["vpu"]]), 0.3, lr=1.0)
+    settings = theory.grid(repeated([soft, METHODS["vpu"]]), 0.3, lr=1.0)
     found = meanfield.fixed_points(settings, nodes(0.3))
     assert np.isnan(found.p[0]).all(), "every p is at rest: none is special"
     path = meanfield.iterate(jnp.full(SIZE, 0.01), settings, nodes(0.3), STEPS)
@@ -172,9 +172,9 @@ def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
 
 def test_the_dynamics_are_the_plain_loop():
     starts = [0.001, 0.3, 0.95]
-    settings = meanfield.grid([METHODS["vpudra_fixed"]] * SIZE, 0.3, lr=0.5)
+    settings = theory.grid([METHODS["vpudra_fixed"]] * SIZE, 0.3, lr=0.5)
     path = meanfield.iterate(jnp.array(repeated(starts)), settings, nodes(0.3), STEPS)
-    lam = meanfield.beta_nodes(0.3).astype(float)
+    lam = theory.beta_nodes(0.3).astype(float)
     for row, start in enumerate(starts):
         z = np.log(start / (1 - start))
         for step in range(50):
@@ -184,7 +184,7 @@ def test_the_dynamics_are_the_plain_loop():
 
 def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_method():
     names = [name for name, method in METHODS.items() if method.mixup]
-    settings = meanfield.grid(repeated([METHODS[name] for name in names]), 0.4, lr=2.0)
+    settings = theory.grid(repeated([METHODS[name] for name in names]), 0.4, lr=2.0)
     lams = nodes(0.3)
     found = meanfield.fixed_points(settings, lams)
     ends = [meanfield.iterate(jnp.full(SIZE, p), settings, lams, STEPS)[:, -1] for p in (0.02, 0.9)]
@@ -212,11 +212,11 @@ def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_
         METHODS["pn"]: shares + (1 - shares) * priors,
     }
     for method, p in wanted.items():
-        settings = meanfield.grid(method, priors.tolist(), labeled_share=shares.tolist())
+        settings = theory.grid(method, priors.tolist(), labeled_share=shares.tolist())
         found = meanfield.fixed_points(settings, lams if method.mixup else lams[:, :0])
         np.testing.assert_allclose(found.p[:, 0], p, rtol=2e-3, err_msg=str(method.risk))
     separate = dataclasses.replace(batch_prior, batching="separate")
-    assert float(meanfield.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5
+    assert float(theory.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5
 
 
 def test_the_slope_is_that_of_a_batch_whose_rows_agree():
@@ -225,7 +225,7 @@ def test_the_slope_is_that_of_a_batch_whose_rows_agree():
     prior, z = 14 / 34, 0.4
     names = ("pn", "pn_naive", "upu", "nnpu", "pudra", "pudra_batch", "pudra_naive", "variational")
     methods = [dataclasses.replace(METHODS["pudra"], risk=name) for name in names]
-    settings = meanfield.grid(methods, prior, labeled_share=6 / 40)
+    settings = theory.grid(methods, prior, labeled_share=6 / 40)
     slopes = jax.vmap(meanfield.slope, (None, 0, None))(z, settings, jnp.zeros(0))
     for name, got in zip(names, slopes, strict=True):
         context = {"y": y} if name == "pn" else {"prior": prior} if name in ("upu", "nnpu", "pudra") else {}
@@ -236,4 +236,4 @@ def test_the_slope_is_that_of_a_batch_whose_rows_agree():
 
 def test_grids_take_lists_of_one_length():
     with pytest.raises(ValueError, match=r"lists of lengths \[2, 3\], expected one length"):
-        meanfield.grid([METHODS["pn"]] * 2, [0.1, 0.2, 0.3])
+        theory.grid([METHODS["pn"]] * 2, [0.1, 0.2, 0.3])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from problems import LINEAR, first_cell, jitted_train, run_inputs, tiny
 
-from jaxpu import mixup, models, train
+from jaxpu import mixup, train
 from jaxpu.analysis import replay
 from jaxpu.data import plan
 

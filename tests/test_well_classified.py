@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
+from jaxpu.study.well_classified import BINS, QUANTILES, course
 from matplotlib.figure import Figure
 from problems import LINEAR, first_cell, tiny
 
@@ -16,7 +17,6 @@ from jaxpu.plots import gradients
 from jaxpu.report import encouraging
 from jaxpu.runs import ResultsError
 from jaxpu.train import job
-from jaxpu.study.well_classified import BINS, QUANTILES, course
 
 ROOT = Path(__file__).parents[1]
 

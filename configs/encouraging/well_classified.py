@@ -1,7 +1,7 @@
 """Who pulls, over training: shares of the gradient by how well an example is classified, and the margins.
 
 The loss of a row is a margin loss ℓ(m) of m = ±z, or of the log odds of its class among many; its pull is s = -dℓ/dm,
-the size of its gradient with respect to the logit. Seed 002 holds that the cross-entropy leaves too little of it to
+the size of its gradient with respect to the logit. A note (seed 002) holds that the cross-entropy leaves too little of it to
 well-classified examples.
 """
 
@@ -15,11 +15,11 @@ import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
 
-from jaxpu import losses, models, sweep, train
+from jaxpu import losses, models, train
 from jaxpu.config import Cell
 from jaxpu.margins import one_hot, own_margin
 from jaxpu.methods.objective import Hyper
-from jaxpu.train import ProbeInput
+from jaxpu.train import ProbeInput, job
 
 BINS = 10
 """Equal parts of [0, 1] into which the probability of the label falls."""
@@ -53,7 +53,7 @@ def course(cell: Cell, seeds: int) -> Course:
     """
     histories = []
     for seed in range(seeds):
-        key, data, static, hyper = sweep.inputs(cell, seed)
+        key, data, static, hyper = job.inputs(cell, seed)
         run = _train(key, data, dataclasses.replace(static, probes=PROBES), hyper)
         histories.append([np.asarray(run.history[f"probe_{name}"]) for name in Course._fields])
     return Course(*(np.stack(columns) for columns in zip(*histories, strict=True)))

@@ -22,7 +22,7 @@ HEAVY_TAILED |= dict.fromkeys(
     ("average_precision", "auc"), "of ensembles: a ranking that turns upside down falls from 1 to 0"
 )
 HEAVY_TAILED |= dict.fromkeys(
-    ("accuracy", "kept"),
+    ("accuracy", "balanced_accuracy", "kept"),
     "of guided training: a student that starves stays at chance, and its filter keeps all or nothing",
 )
 HEAVY_TAILED |= dict.fromkeys(

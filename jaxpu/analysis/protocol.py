@@ -30,9 +30,10 @@ def protocol(claim: Claim, experiment: AnyExperiment) -> dict[str, str]:
 
 
 def _of(cell: Any, claim: Claim) -> dict[str, str]:
-    if isinstance(cell, Cell):
+    if isinstance(cell, Cell | GuidedCell):
         chosen = [side.selection.validation for side in claim.sides if side.selection and side.selection.validation]
-        sizes = dict.fromkeys(chosen or cell.data.validation[:1])
+        held_out = cell.data.validation[:1] if isinstance(cell, Cell) else ()
+        sizes = dict.fromkeys(chosen or held_out)
         return {
             "network": _network(cell.model),
             "lr": f"{cell.training.lr:g}",
@@ -44,10 +45,6 @@ def _of(cell: Any, claim: Claim) -> dict[str, str]:
             return {"network": cell.method.trainer, "lr": NONE, "epochs": NONE, "validation": NONE}
         rounds = f"{cell.method.iterations}" + (f" to {cell.continue_to}" if cell.continue_to else "")
         return {"network": cell.method.trainer, "lr": f"{cell.method.lr:g}", "epochs": rounds, "validation": NONE}
-    if isinstance(cell, GuidedCell):
-        e = cell.experiment
-        widths = "-".join(map(str, e.hidden))
-        return {"network": f"mlp {widths}", "lr": f"{e.lr:g}", "epochs": f"{e.epochs}", "validation": NONE}
     return {"network": NONE, "lr": NONE, "epochs": NONE, "validation": NONE}
 
 

@@ -157,7 +157,7 @@ def _row(name: str, column: pl.Series) -> dict[str, Any]:
 
 def _shares(group: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """Shares of runs that went wrong, with Wilson's interval."""
-    if "auc" in group.columns and "regret" not in group.columns:
+    if "auc" in group.columns:
         inverted = group["auc"].to_numpy() <= collapse.Thresholds().inverted_auc
         yield {"metric": "inverted"} | _rate(rates.rate(int(inverted.sum()), inverted.size))
     if "f1" in group.columns and "regret" in group.columns:

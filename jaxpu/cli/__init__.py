@@ -10,6 +10,7 @@ from typing import Annotated, Any, NoReturn
 import tyro
 
 import jaxpu
+from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import in_order, parsed
 from jaxpu.cli.diagnose import Diagnose, diagnose
@@ -69,7 +70,7 @@ class Version:
     """
 
 
-_DESCRIPTION = """Train classifiers from positive and unlabelled data over many seeds, and find out why it fails.
+_DESCRIPTION = """Train classifiers from positive and unlabeled data over many seeds, and find out why it fails.
 
 Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail; 2 bad input, or what the machine refuses;
 130 interrupted."""
@@ -189,13 +190,6 @@ def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str,
 
 
 def _report(folder: Path) -> int:
-    from jaxpu import config, kinds, runs
-
-    resolved, provenance, recorded = runs.read_folder(folder)
-    experiment = config.parse(resolved, where=str(folder / "config.yaml"))
-    missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])
-    _publish(folder, experiment, recorded, provenance)
-    if missing:
-        print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
-        return 1
-    return 0
+    found = finished.read(folder)
+    _publish(folder, found.experiment, found.runs, found.provenance)
+    return int(found.missing > 0)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import tyro
 
+from jaxpu.cli import finished
+
 
 @dataclass(frozen=True)
 class Analyze:
@@ -22,10 +24,9 @@ class Analyze:
 
 def analyze(command: Analyze) -> int:
     """Print the analysis of a folder; 0, whatever it says."""
-    from jaxpu import analysis, config, runs
+    from jaxpu import analysis
     from jaxpu.report import terminal
 
-    resolved, _, recorded = runs.read_folder(command.folder)
-    experiment = config.parse(resolved, where=str(command.folder / "config.yaml"))
-    terminal.console().print(terminal.analysis(analysis.analyze(recorded, experiment), command.worst))
+    found = finished.read(command.folder)
+    terminal.console().print(terminal.analysis(analysis.analyze(found.runs, found.experiment), command.worst))
     return 0

@@ -1,21 +1,20 @@
 """Ratings that are scores of other runs: base classifiers are trained by their own kind, in the same experiment."""
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 import polars as pl
 
-from jaxpu import collapse, config, data, models
+from jaxpu import collapse, config, data
 from jaxpu.config import Experiment
 from jaxpu.config.base import END
 from jaxpu.config.ensemble import SCORES, EnsembleExperiment, RatingsConfig
 from jaxpu.ensemble.ratings import Problem, of_scores
 from jaxpu.runs.job import Job, Run
 from jaxpu.train import job as pu
+from jaxpu.train import predict
 
 
 def base_runs(experiment: EnsembleExperiment) -> list[Run]:
@@ -70,9 +69,5 @@ def _scores(run: Run, kept: Any) -> np.ndarray:
     """Logits of all rows of its dataset by a run of the kind ``pu``."""
     if run.run_id not in _SCORES:
         dataset = data.load(run.cell.data)
-        rows = data.prepare(run.cell.data, dataset, run.seed).rows
-        model = models.build(run.cell.model, dataset.x.shape[1:])
-        x = (dataset.x - rows.mean[None]) / rows.sd[None]
-        logits = jax.jit(functools.partial(model.logits, models.Variables(**kept)))
-        _SCORES[run.run_id] = np.asarray(jax.device_get(logits(x)), float)
+        _SCORES[run.run_id] = predict.logits(run.cell, dataset, run.seed, kept, dataset.x).astype(float)
     return _SCORES[run.run_id]

@@ -21,6 +21,7 @@ from jaxpu.ensemble.predictions import predictions
 from jaxpu.ensemble.ratings import FACTORS, Problem
 from jaxpu.ensemble.trajectory import factor_trajectory, fit_aggregator
 
+
 class Static(NamedTuple):
     """What a program is compiled for.
 

@@ -10,7 +10,7 @@ a method stands in the compiled program, and what goes in as numbers, is in :mod
 """
 
 from jaxpu.methods.check import asks_for, checked, decision_offset, known_options, memory_of, risk_identity
-from jaxpu.methods.method import DECISIONS, PENALTIES, Course, Memory, Method, Stage
+from jaxpu.methods.method import DECISIONS, PENALTIES, Memory, Method, Schedule, Stage
 from jaxpu.methods.presets import METHODS, as_entry, describe, named_method
 from jaxpu.methods.risks import CONTEXT, RISKS, Options, Risk, label, options_of, resolve
 
@@ -20,11 +20,11 @@ __all__ = [
     "METHODS",
     "PENALTIES",
     "RISKS",
-    "Course",
     "Memory",
     "Method",
     "Options",
     "Risk",
+    "Schedule",
     "Stage",
     "as_entry",
     "asks_for",

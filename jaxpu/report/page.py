@@ -317,6 +317,6 @@ def _formula(latex: str, options: dict[str, Any]) -> str:
         formula = convert(latex, display="block" if options.get("display_mode") else "inline")
     except Exception as error:
         raise PageError(f"${latex}$ is no formula: {type(error).__name__} {error}") from None
-    if "\\" in formula:
-        raise PageError(f"${latex}$ has a command that is not known: {formula[formula.index(chr(92)) :][:20]}")
+    if "\\" in formula or latex.count("{") != latex.count("}"):
+        raise PageError(f"${latex}$ is no formula: a command in it is not known, or a brace is missing")
     return formula

@@ -44,7 +44,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "multiclass": (Column("accuracy", "accuracy", "mean"), *_F1[1:]),
     "ensemble": (
         Column("PR-AUC [95 % interval]", "average_precision"),
-        Column("ROC-AUC", "auc", "median"),
+        Column("AUC", "auc", "median"),
         Column("upside down [95 % interval]", "inverted", "share"),
         Column("Brier", "brier", "median"),
         Column("mean w", "w_mean", "median"),
@@ -53,7 +53,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "guided": (
         Column("accuracy [95 % interval]", "accuracy"),
         Column("log-loss [95 % interval]", "log_loss"),
-        Column("ROC-AUC", "auc", "median"),
+        Column("AUC", "auc", "median"),
         Column("kept", "kept", "median"),
     ),
 }
@@ -64,7 +64,7 @@ NOTES = {
     "from P, U and the given prior; the share predicted positive should be near 1 of P and near the prior of U.",
     "pu": "Measured on the test rows at the selected epoch.",
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
-    "ensemble": "On the instances whose label training did not see. Upside down: runs with ROC-AUC at most 0.2.",
+    "ensemble": "On the instances whose label training did not see. Upside down: runs with AUC at most 0.2.",
     "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
 }
 NOTE = (

@@ -17,10 +17,10 @@ from typing import Any
 import jax
 import polars as pl
 
-from jaxpu.config import ConfigError, PlacementConfig, digest, dump
+from jaxpu.config import PlacementConfig, claims_digest, digest, dump
 from jaxpu.runs.files import Damaged, NothingFinished, ResultsError, write_sealed
 from jaxpu.runs.inventory import named
-from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree
+from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree, check
 from jaxpu.runs.placement import Placement, resolve
 from jaxpu.runs.pool import Pool
 from jaxpu.runs.provenance import commit, versions
@@ -58,7 +58,7 @@ class Engine:
         self._asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
         self.runs = tuple(kind.runs(experiment))
         self.jobs = tuple(kind.jobs(experiment, self.runs))
-        _check(self.runs, self.jobs)
+        check(self.runs, self.jobs)
         self._placements = [resolve(self._asked, job) for job in self.jobs]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
         self._compile = 0.0
@@ -122,7 +122,7 @@ class Engine:
             except Damaged as error:
                 raise ResultsError(f"what run {run.run_id} needs is lost ({error}); repeat the command") from None
 
-        work = []
+        work, place = [], _once()
         for job, placement in ready:
             left = [run for run in job.runs if run.run_id not in self._finished]
             lost = [run for run in left if self._failed.intersection(run.needs)]
@@ -131,7 +131,8 @@ class Engine:
             left = [run for run in left if run.run_id not in self._failed]
             if left:
                 with _precision(job):
-                    work.append((Pool(job, placement, self._asked, store, needed, left[0]), deque(left)))
+                    pool = Pool(job, placement, self._asked, store, needed, left[0], place)
+                work.append((pool, deque(left)))
         if not work:
             return
         self._compiled([pool for pool, _ in work], sum(len(left) for _, left in work))
@@ -202,9 +203,24 @@ class Engine:
             "first_seed": self.experiment.first_seed,
             "runs": len(self.runs),
             "epochs": self._epochs,
+            "claims": claims_digest(self.experiment) if getattr(self.experiment, "claims", ()) else {},
             "compile_seconds": round(self._compile, 2),
             "run_seconds": round(time.perf_counter() - self._began - self._compile, 2),
         }
+
+
+def _once() -> Callable[[Tree, Any], Tree]:
+    """``jax.device_put`` that copies an array once, however many jobs share it."""
+    placed: dict[Any, tuple[Any, Any]] = {}
+
+    def one(leaf: Any, sharding: Any) -> Any:
+        wide = jax.config.read("jax_enable_x64")
+        key = (id(leaf), sharding, wide)
+        if key not in placed:
+            placed[key] = (leaf, jax.device_put(leaf, sharding))  # the array is held, so that its id stays its own
+        return placed[key][1]
+
+    return lambda tree, sharding: jax.tree.map(lambda leaf: one(leaf, sharding), tree)
 
 
 def _precision(job: Job) -> contextlib.AbstractContextManager[Any]:
@@ -213,30 +229,3 @@ def _precision(job: Job) -> contextlib.AbstractContextManager[Any]:
 
 def _needs(job: Job, finished: Collection[str]) -> set[str]:
     return {needed for run in job.runs if run.run_id not in finished for needed in run.needs}
-
-
-def _check(runs: Sequence[Run], jobs: Sequence[Job]) -> None:
-    """Whether runs have identities of their own, each a job, and all that is needed is kept.
-
-    Raises:
-        ConfigError: two runs are the same, or a seed is too large. ValueError: a mistake of the kind.
-    """
-    ids = [run.run_id for run in runs]
-    by_id = {run.run_id: run for run in runs}
-    if not runs:
-        raise ConfigError("the experiment has no runs; give methods, grid points and seeds")
-    if len(by_id) < len(ids):
-        twice = next(run for run in runs if ids.count(run.run_id) > 1)
-        raise ConfigError(f"two runs are the same: {dict(twice.columns)}; settings must differ")
-    largest = max(run.seed for run in runs)
-    if largest >= 2**32:
-        raise ConfigError(f"seeds must be below 2^32, got {largest}; lower first_seed")
-    if sorted(run.run_id for job in jobs for run in job.runs) != sorted(ids):
-        raise ValueError("jobs must hold every run, each once")
-    if any([*run.columns][-1:] != ["seed"] for run in runs):
-        raise ValueError("the last of a run's columns must be 'seed'")
-    keeping = {run.run_id for job in jobs if job.keep for run in job.runs}
-    for run in runs:
-        for needed in run.needs:
-            if needed not in keeping:
-                raise ValueError(f"run {run.run_id} needs {needed}, which keeps nothing")

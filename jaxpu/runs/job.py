@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import polars as pl
 
-from jaxpu.config import digest
+from jaxpu.config import ConfigError, digest
 
 FORMAT = 3
 """Part of every run's identity: raise it when the meaning of recorded numbers changes."""
@@ -147,3 +147,32 @@ def epoch_rows(run: Run, history: dict[str, Any]) -> pl.DataFrame:
 
 def _kind(dimensions: int) -> Any:
     return pl.Float32 if dimensions == 1 else pl.List(_kind(dimensions - 1))
+
+
+def check(runs: Sequence[Run], jobs: Sequence[Job]) -> None:
+    """Whether runs have identities of their own, each a job, and all that is needed is kept.
+
+    Raises:
+        ConfigError: two runs are the same, or a seed is too large. ValueError: a mistake of the kind.
+    """
+    ids = [run.run_id for run in runs]
+    by_id = {run.run_id: run for run in runs}
+    if not runs:
+        raise ConfigError("the experiment has no runs; give methods, grid points and seeds")
+    if len(by_id) < len(ids):
+        twice = next(run for run in runs if ids.count(run.run_id) > 1)
+        raise ConfigError(f"two runs are the same: {dict(twice.columns)}; settings must differ")
+    largest = max(run.seed for run in runs)
+    if largest >= 2**32:
+        raise ConfigError(f"seeds must be below 2^32, got {largest}; lower first_seed")
+    if sorted(run.run_id for job in jobs for run in job.runs) != sorted(ids):
+        raise ValueError("jobs must hold every run, each once")
+    if any([*run.columns][-1:] != ["seed"] for run in runs):
+        raise ValueError("the last of a run's columns must be 'seed'")
+    if any(job.keep and job.functions.kept is None for job in jobs):
+        raise ValueError("a job keeps what its runs leave, and its functions have no 'kept'")
+    keeping = {run.run_id for job in jobs if job.keep for run in job.runs}
+    for run in runs:
+        for needed in run.needs:
+            if needed not in keeping:
+                raise ValueError(f"run {run.run_id} needs {needed}, which keeps nothing")

@@ -7,7 +7,7 @@ never changes, and a crash loses at most ``checkpoint_seconds`` and a segment.
 import dataclasses
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -68,12 +68,13 @@ class Pool:
         store: Folder | Memory,
         needed: Callable[[Run], dict[str, Tree]],
         example: Run,
+        place: Callable[[Tree, Any], Tree] = jax.device_put,
     ):
         self.job, self._store, self._needed = job, store, needed
         self.program = Program(placement, job, asked.segment)
         self._checkpoint_seconds = asked.checkpoint_seconds
         self._name = digest(sorted(run.run_id for run in job.runs))
-        self._shared = jax.device_put(job.shared, self.program.everywhere)
+        self._shared = place(job.shared, self.program.everywhere)
         self.slots = [Slot() for _ in range(placement.slots)]
         self._phases = np.full(placement.slots, EMPTY, np.int32)
         self._example = self._inputs(example)
@@ -115,13 +116,14 @@ class Pool:
         Whatever has finished is in the store before the state that no longer holds it, so a crash between the two
         repeats nothing and loses nothing.
         """
-        assert self._run is not None  # compiled before it works
+        run_segment = self._run
+        assert run_segment is not None  # compiled before it works
         states = self._put(self._states)
         self._states = None  # so many parameters on the host are enough
         self._fill(waiting)
         saved = time.monotonic()
         while any(slot.run for slot in self.slots):
-            states, history, over = self._run(self._shared, self._arguments(), states)
+            states, history, over = run_segment(self._shared, self._arguments(), states)
             columns = {name: np.asarray(values) for name, values in history.items()}
             over = np.asarray(over)
             epochs = 0
@@ -164,15 +166,16 @@ class Pool:
 
     def _arguments(self) -> Slots:
         """The slots on the devices; an empty one repeats the inputs of an example, and never trains."""
-        if self._stacked is None:
+        stacked = self._stacked
+        if stacked is None:
             seeds = np.array([slot.run.seed if slot.run else 0 for slot in self.slots], np.uint32)
             inputs = [slot.inputs if slot.run else self._example for slot in self.slots]
             shapes = {tuple(leaf.shape for leaf in jax.tree.leaves(one)) for one in inputs}
             if len(shapes) > 1:
                 raise ValueError(f"inputs of the runs of one job differ in shape: {sorted(shapes)}; pad them")
-            stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
-            self._stacked = self._put((seeds, stacked))
-        return Slots(self._put(self._phases.copy()), *self._stacked)
+            together = jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
+            stacked = self._stacked = (self._put(seeds), self._put(together))
+        return Slots(self._put(self._phases.copy()), *stacked)
 
     def _put(self, tree: Any) -> Any:
         return jax.device_put(tree, self.program.by_run)
@@ -181,10 +184,8 @@ class Pool:
         done = [(place, slot.run) for place, slot in enumerate(self.slots) if slot.run and over[place]]
         if not done:
             return []
-        kept = self.job.functions.kept if self.job.keep else None
-        for place, run in done if kept else []:
-            state = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), states)
-            self._store.keep(run.run_id, jax.tree.map(np.asarray, kept(self.program.static, state)))
+        if self.job.keep:
+            self._keep(done, states)
         frames = [
             pl.DataFrame({"run_id": [run.run_id] * frame.height}).hstack(frame)
             for run, frame in ((run, self.job.functions.record(run, self.slots[place].history)) for place, run in done)
@@ -194,3 +195,10 @@ class Pool:
         for place, _ in done:
             self._seat(place, Slot(), EMPTY)
         return ids
+
+    def _keep(self, done: Sequence[tuple[int, Run]], states: Any) -> None:
+        assert self.job.functions.kept is not None  # the engine has refused it
+        for place, run in done:
+            state = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), states)
+            kept = self.job.functions.kept(self.program.static, state)
+            self._store.keep(run.run_id, jax.tree.map(np.asarray, kept))

@@ -12,7 +12,8 @@ from jaxpu.theory.aggregator import (
     time_scales,
 )
 from jaxpu.theory.geometry import FixedPoint, Shape, penalty_shape, risk_shape, sign_changes
-from jaxpu.theory.meanfield import FixedPoints, Setting, beta_nodes, fixed_points, grid, iterate, setting, slope
+from jaxpu.theory.meanfield import FixedPoints, fixed_points, iterate, slope
+from jaxpu.theory.points import Setting, beta_nodes, grid, setting
 
 __all__ = [
     "FastEnd",

@@ -1,6 +1,6 @@
 """Mean-field dynamics: training reduced to one number, the mean prediction p, for every member of the family.
 
-All rows share one logit z, p = σ(z), so a batch is described by π, the share φ of labelled rows and the law of λ:
+All rows share one logit z, p = σ(z), so a batch is described by π, the share φ of labeled rows and the law of λ:
 
     J(z)    = base(z; π) + E_λ[ weight · penalty(μ(p, λ), p) ],      μ held fixed as in training
     z_{t+1} = z_t - η dJ/dz
@@ -16,21 +16,16 @@ fixed point. With the prior of the batch, φ stands in place of π. A network di
 differ: p(x_mix) is not p(x), and positives and negatives move apart.
 """
 
-import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array, lax
 from jaxtyping import Bool, Float
-from scipy import special
 
-from jaxpu.config import TrainingConfig
-from jaxpu.methods import PENALTIES, Method, objective
-from jaxpu.methods.objective import Hyper, Objective
+from jaxpu.methods import objective
+from jaxpu.theory.points import Setting
 from jaxpu.types import Scalar, ScalarLike
 
 ROWS = 64
@@ -41,19 +36,6 @@ NOISE = 3e-6  # rounding of slopes that are 0 in exact arithmetic
 HALVINGS = 20
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """A method's numbers, the share of labelled positives in the batches that it trains on, and, static, its risks.
-
-    The share of positives in a batch is ``labeled_share`` + (1 - ``labeled_share``) π: π is that among the unlabelled.
-    """
-
-    hyper: Hyper
-    labeled_share: Float[Array | np.ndarray, "*grid"] | np.floating
-    objective: Objective = dataclasses.field(metadata={"static": True})
-
-
 class FixedPoints(NamedTuple):
     """Fixed points of one setting from small p to large, padded with NaN; see :func:`fixed_points`."""
 
@@ -62,107 +44,23 @@ class FixedPoints(NamedTuple):
     step_limit: Float[Array, "*grid most"]
 
 
-def beta_nodes(alpha: float, k: int = 32) -> Float[np.ndarray, " k"]:
-    """Give k equally likely values of λ ~ Beta(α, α): its quantiles at (i + ½)/k. α = inf gives λ = ½.
-
-    Raises:
-        ValueError: α is not positive.
-
-    Example:
-        >>> nodes = beta_nodes(0.3)
-        >>> [round(float(m), 3) for m in ((nodes * (1 - nodes)).mean(), 0.3 / (2 * (2 * 0.3 + 1)))]  # E[λ (1 - λ)]
-        [0.094, 0.094]
-    """
-    if not alpha > 0:
-        raise ValueError(f"alpha must be positive, got {alpha}: without mixup there is no λ")
-    if np.isinf(alpha):
-        return np.full(k, 0.5, np.float32)
-    return special.betaincinv(alpha, alpha, (np.arange(k) + 0.5) / k).astype(np.float32)
-
-
-def setting(
-    method: Method,
-    prior: float,
-    *,
-    labeled_share: float = 0.04,
-    lr: float = 1.0,
-    class_counts: Sequence[int] = (1, 1),
-    together: Objective | None = None,
-) -> Setting:
-    """The numbers of a method on data of a kind, as one point of a grid; those that move along epochs at their start.
-
-    Args:
-        method: any of the family. prior: the class prior π that it is given. lr: size of a step.
-        labeled_share: share of labelled positives among the training rows; only supervised risks and the prior of the
-            batch see it. Separate batches are half labelled, whatever it is.
-        class_counts: training rows of both classes, which class weights come from.
-        together: the risks and penalties of all methods of the grid; None = this one's.
-
-    >>> from jaxpu.methods import METHODS
-    >>> one = setting(METHODS["vpu_published"], 0.4)
-    >>> float(one.hyper.anchor), float(one.labeled_share)
-    (1.0, 0.5)
-    """
-    together = together or _together([method])
-    hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, class_counts, together)
-    hyper = hyper._replace(weight=np.float32(method.weight if method.mixup else 0.0))
-    share = 0.5 if method.batching == "separate" else labeled_share
-    return Setting(jax.tree.map(np.asarray, objective.at(hyper, 0, 1)), np.float32(share), together)
-
-
-def _together(methods: Sequence[Method]) -> Objective:
-    """Their risks and penalties, whether they have a mixed forward pass or not: the mean field needs none."""
-    used = {method.penalty for method in methods}
-    penalties = tuple(name for name in PENALTIES[1:] if name in used)
-    return Objective(objective.branches_of(methods), penalties, stages=max(len(method.parts) for method in methods))
-
-
-def grid(
-    methods: Method | Sequence[Method],
-    priors: float | Sequence[float],
-    *,
-    labeled_share: float | Sequence[float] = 0.04,
-    lr: float | Sequence[float] = 1.0,
-) -> Setting:
-    """A one-dimensional grid of settings; a single method or number stands for all points.
-
-    Raises:
-        ValueError: lists of different lengths.
-
-    >>> from jaxpu.methods import METHODS
-    >>> grid(METHODS["pudra"], [0.1, 0.2, 0.3]).labeled_share.shape
-    (3,)
-    """
-    given = (methods, priors, labeled_share, lr)
-    lengths = {len(values) for values in given if isinstance(values, Sequence)}
-    if len(lengths) > 1:
-        raise ValueError(f"lists of lengths {sorted(lengths)}, expected one length: a point needs an entry of each")
-    length = max(lengths, default=1)
-    columns = [list(values) if isinstance(values, Sequence) else [values] * length for values in given]
-    together = _together(columns[0])
-    points = [
-        setting(method, prior, labeled_share=share, lr=rate, together=together)
-        for method, prior, share, rate in zip(*columns, strict=True)
-    ]
-    return jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *points)
-
-
 def slope(z: ScalarLike, setting: Setting, lams: Float[Array, " k"]) -> Scalar:
     """dJ/dz where every row has the logit z.
 
-    Batches have a whole number of labelled rows, and of positives; the slope is that of batches of :data:`ROWS` rows
+    Batches have a whole number of labeled rows, and of positives; the slope is that of batches of :data:`ROWS` rows
     with the next numbers below and above, weighted so that their mean is the setting's. So it is exact for all risks
-    that are linear in these numbers. At least one row is labelled and one is not: training skips other batches.
+    that are linear in these numbers. At least one row is labeled and one is not: training skips other batches.
 
     Args:
         z: the logit. setting: one point of a grid. lams: equally likely values of λ; empty = no mixup.
 
     Example:
         >>> from jaxpu.methods import METHODS
+        >>> from jaxpu.theory import setting
         >>> round(float(slope(0.0, setting(METHODS["pudra"], 0.4), jnp.zeros(0))), 4)  # (p - π)(1 - p) at p = ½
         0.05
     """
-    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), setting, lams)
+    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), jax.tree.map(jnp.asarray, setting), lams)
 
 
 def _loss(z: Scalar, setting: Setting, lams: Array) -> Scalar:
@@ -205,6 +103,7 @@ def iterate(
 
     Example:
         >>> from jaxpu.methods import METHODS
+        >>> from jaxpu.theory import grid
         >>> p = iterate(jnp.array([1e-4]), grid(METHODS["pudra"], 0.3, lr=1.0), jnp.zeros((1, 0)), 2000)
         >>> round(float(p[0, -1]), 3)
         0.3
@@ -230,6 +129,7 @@ def fixed_points(setting: Setting, lams: Float[Array, "*grid k"]) -> FixedPoints
 
     Example:
         >>> from jaxpu.methods import METHODS
+        >>> from jaxpu.theory import beta_nodes, grid
         >>> found = fixed_points(grid(METHODS["vpudra_pp"], 0.4), jnp.asarray(beta_nodes(0.3))[None])
         >>> kappa = 0.3 / (2 * (2 * 0.3 + 1))
         >>> round(float(found.p[0, 0]), 3), round((0.4 + kappa) / (1 + kappa), 3)

@@ -16,7 +16,7 @@ from jaxpu.margins import one_hot
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import Config, Data, features
 from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer
-from jaxpu.types import Scalar, ScalarLike
+from jaxpu.types import Scalar
 from jaxpu.valuation.risk import keep, relative_risk
 
 
@@ -29,7 +29,7 @@ class Guide(NamedTuple):
     """
 
     teacher: models.Variables
-    which: ScalarLike
+    which: Any
 
 
 class Terms(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from jax import numpy as jnp
 
 from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
@@ -18,6 +19,7 @@ from jaxpu.config.guided import TEACHER, GuidedCell, GuidedExperiment
 from jaxpu.data import Dataset, Prepared, Rows
 from jaxpu.methods import METHODS, objective
 from jaxpu.runs.job import Functions, Job, Run, identity
+from jaxpu.selection import RuleChoice
 from jaxpu.train import job as pu
 from jaxpu.valuation.guided import Guide, update
 from jaxpu.valuation.record import TWO_CLASSES, record, two_classes
@@ -95,16 +97,16 @@ def _source(cell: GuidedCell) -> Dataset:
 
 def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:
     """The same runs, grouped by what is static, and teachers apart: they keep their networks."""
-    groups: dict[Hashable, list[Run]] = {}
-    statics: dict[int, Hashable] = {}
+    groups: dict[tuple[Static, bool, str, bool], list[Run]] = {}
+    statics: dict[int, tuple[Static, bool, str]] = {}
     for run in runs:
         cell: GuidedCell = run.cell
         if id(cell) not in statics:
             source = _source(cell)
             static = static_part(cell, source, data.prepare(cell.data, source, run.seed))
             statics[id(cell)] = static, cell.sees == "all" and cell.method_name == TEACHER, source.content
-        groups.setdefault((statics[id(cell)], cell.method_name == TEACHER), []).append(run)
-    return [_job(static, mine, keep) for ((static, *_), keep), mine in groups.items()]
+        groups.setdefault((*statics[id(cell)], cell.method_name == TEACHER), []).append(run)
+    return [_job(static, mine, keep) for (static, *_, keep), mine in groups.items()]
 
 
 def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
@@ -129,10 +131,10 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
 
 def _supervised(cell: GuidedCell) -> Cell:
     training = cell.training if cell.mixes else dataclasses.replace(cell.training, alpha=0.0)
-    point, method = dict(cell.point), METHODS["pn"]
+    last = RuleChoice("last")
     return Cell(
-        "pn", method, point, cell.data, cell.model, training, SelectionConfig(rules=("last",), default="last"),
-        cell.probes, "multiclass", cell.seeds, cell.first_seed,
+        "pn", METHODS["pn"], dict(cell.point), cell.data, cell.model, training,
+        SelectionConfig(rules=(last,), default=last), cell.probes, "multiclass", cell.seeds, cell.first_seed,
     )  # fmt: skip
 
 
@@ -156,12 +158,12 @@ def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Stat
 def _nobody(static: train.Config, shape: tuple[int, ...]) -> models.Variables:
     """A network of zeros: its judgement is not asked for."""
     model = models.build(static.model, shape, static.outputs)
-    shapes = jax.eval_shape(functools.partial(model.init, shape=shape), jax.eval_shape(lambda: jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: model.init(jax.random.key(0), shape))
     return models.Variables(*jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes))
 
 
 def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
-    return train.Data(shared["x"], shared["y"], *own.rows)
+    return train.Data(shared["x"], shared["y"], *map(jnp.asarray, own.rows))
 
 
 def _key(key: Array, own: Inputs) -> Array:

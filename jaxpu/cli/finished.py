@@ -1,0 +1,33 @@
+"""A results folder as commands read it: its experiment, what was recorded, and what is missing."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Finished(NamedTuple):
+    """A results folder, its runs compared with what its configuration asks for; ``missing`` of them are not there."""
+
+    experiment: Any
+    provenance: dict[str, Any]
+    runs: "pl.DataFrame"
+    missing: int
+
+
+def read(folder: Path) -> Finished:
+    """Read a results folder, and say on the standard error which runs are missing.
+
+    Raises:
+        ResultsError: it is unfinished or damaged, or holds runs that its configuration does not ask for.
+    """
+    from jaxpu import config, kinds, runs
+
+    resolved, provenance, recorded = runs.read_folder(folder)
+    experiment = config.parse(resolved, where=str(folder / "config.yaml"))
+    missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])
+    if missing:
+        print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
+    return Finished(experiment, provenance, recorded, missing)

@@ -1,0 +1,217 @@
+"""Studies: texts with placeholders, filled from results; and the studies and scripts of this repository."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+import yaml
+from fake_sweep import fake_runs, fake_selected, fake_summary, fake_verdicts
+from pages import Page
+
+from jaxpu import config, plots, report
+from jaxpu.analysis.check import check
+from jaxpu.plots import Figure
+from jaxpu.report import PageError, Results, write_study
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import reproduce  # noqa: E402
+
+STUDIES = sorted(path.parent for path in (ROOT / "configs").glob("*/report.md"))
+PROVENANCE = {
+    "command": "jaxpu run one",
+    "commit": "0123456789",
+    "dirty": False,
+    "runs": 8,
+    "seeds": 4,
+    "device": "cpu",
+}
+PROVENANCE |= {"compile_seconds": 1.0, "run_seconds": 2.0}
+CLAIMS = [
+    {"claim": "It | holds.", "source": "a note", "bound": ">= 0.5", "n": 4, "estimate": 0.5, "ci_low": 0.4,
+     "ci_high": 0.6, "p": 0.01, "p_holm": 0.01, "verdict": "refuted"},
+    {"claim": "It helps.", "source": "", "bound": "<= 0.1", "n": 4, "estimate": 0.0, "ci_low": 0.0,
+     "ci_high": 0.05, "p": 0.0, "p_holm": 0.0, "verdict": "supported"},
+]  # fmt: skip
+HEAD = "---\nexperiments: [one, two]\noptional: [two]\n---\n# Title\n\nAnswer.\n\n"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """A finished experiment "one" in a folder of results."""
+    folder = tmp_path_factory.mktemp("results")
+    selected = fake_selected(fake_runs(seeds=4, epochs=4, rates=(0.1, 0.2), methods=("vpu", "pudra"), artefacts=()))
+    made = {"selected": selected, "summary": fake_summary(selected), "verdicts": fake_verdicts(selected)}
+    made["claims"] = pl.DataFrame(CLAIMS)
+    settings = {"name": "one", "selection": {"rules": ["val_f1", "last"], "default": "val_f1"}}
+    settings["figures"] = [{"kind": "final_f1"}]
+    for name, frame in made.items():
+        (folder / "one").mkdir(exist_ok=True)
+        frame.write_csv(folder / "one" / f"{name}.csv")
+    report.write(folder / "one", report.frames_of(made, settings), PROVENANCE, settings)
+    (folder / "one" / "config.yaml").write_text(yaml.safe_dump(settings))
+    (folder / "one" / "provenance.json").write_text(json.dumps(PROVENANCE))
+    return folder, made
+
+
+@pytest.fixture
+def study(tmp_path, results):
+    """What writes the page of a study with a given text."""
+    configs = tmp_path / "my_study"
+    configs.mkdir()
+    (configs / "one.yaml").write_text("# What?\n#\n# Claim (a note): so it is.\n# Test: we look.\n# Expectation: no.\n")
+
+    def write(text, head=HEAD, own=None):
+        (configs / "report.md").write_text(head + text)
+        return Page(write_study(configs, results[0], own).read_text(encoding="utf-8"))
+
+    return write
+
+
+def test_values_tables_claims_figures_and_commands_are_those_of_the_frames(study, results):
+    selected, summary = results[1]["selected"], results[1]["summary"]
+    page = study(
+        'Median {{ value("one", "SELECT median(f1) FROM selected WHERE method = \'vpu\' AND `training.lr` = 0.1") }}, '
+        '{{ value("one", "SELECT count(*) FROM selected") }} rows, {{ verdict("one", "It helps") }}, '
+        '{{ counts("one", "SELECT verdict, count(*) FROM selected GROUP BY verdict") }}.\n\n'
+        '{% if done("two") %}NEVER{% endif %}\n\n'
+        '{{ means("one", "f1", "val_f1") }}\n\n'
+        '{{ rows("one", "SELECT method, max(f1) AS f1 FROM selected GROUP BY method ORDER BY method") }}\n\n'
+        '{% call part("one", "The part", "final_f1") %}Because.{% endcall %}\n\n'
+        '{% call part("two", "NEVER", "final_f1") %}NEVER{% endcall %}\n\n'
+        "## All {#all}\n\n{{ all_claims() }}\n\n{{ missing() }}\n"
+    )
+    mine = selected.filter(pl.col("method") == "vpu", pl.col("training.lr") == 0.1)
+    assert (
+        f"Median {mine['f1'].median():.3f}, {selected.height} rows, supported (0.000 [0.000, 0.050], n = 4), "
+        in page.text
+    )
+    assert f"healthy {selected.height} of {selected.height}." in page.text
+    for row in summary.filter(metric="f1", selection="val_f1").iter_rows(named=True):
+        assert f"{row['mean']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" in page.text
+    assert f"{selected.filter(method='pudra')['f1'].max():.3f}" in page.text
+    assert page.text.count("0.500 [0.400, 0.600], n = 4") == 2, "in its part, and among all claims"
+    assert "It | holds. (a note)" in page.text
+    for words in ("Claim (a note): so it is.", "Test: we look.", "Because.", "jaxpu run one", "commit 012345678"):
+        assert words in page.text
+    assert "NEVER" not in page.text
+    assert "Not run yet: two." in page.text
+    assert "#one" in page.links
+    assert len(page.images) == 1
+    assert page.text.index("Answer.") < page.text.index("Contents")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{{ value("one", "SELECT f1 FROM selected WHERE method = \'upu\'") }}', "finds nothing"),
+        ('{{ value("one", "SELECT median(f1) FROM selected WHERE method = \'upu\'") }}', "expected one value"),
+        ('{{ value("one", "SELECT f1 FROM selected") }}', "expected one value"),
+        ('{{ value("one", "SELECT nothing FROM selected") }}', "'SELECT nothing FROM selected' cannot be answered"),
+        ('{{ value("one", "SELECT f1 FROM runs") }}', "cannot be answered|finds nothing"),
+        ('{{ value("two", "SELECT f1 FROM selected") }}', "no results of 'two'.*there are one"),
+        ('{{ means("one", "f2", "last") }}', "no metric 'f2' under last"),
+        ('{{ means("one", "f1") }}', "name the selection"),
+        ('{{ verdict("one", "It") }}', "2 claims start with 'It', expected one"),
+        ('{{ figure("strip", "one") }}', "one has no figure 'strip'; it has final_f1"),
+        ('{{ figure("mine") }}', "no figure 'mine'"),
+        ('{{ table("mine") }}', "no table 'mine'; there are none"),
+        ("{{ see('mine') }}", "no figure 'mine' to refer to"),
+        ("{{ valeu('one') }}", "'valeu' is undefined"),
+        ("[x](../one/table.md)", "a page stands alone"),
+    ],
+)
+def test_a_placeholder_that_finds_nothing_is_an_error_that_names_it(study, text, words):
+    with pytest.raises(PageError, match=rf"(?s)(my_study/report\.md: )?.*{words}"):
+        study(text)
+
+
+def test_a_study_without_a_head_or_without_results_says_so(study):
+    with pytest.raises(PageError, match=r"report\.md: expected a head between lines of dashes"):
+        study("# Title\n", head="")
+    with pytest.raises(PageError, match=r"none of three is in .*; run scripts/reproduce\.py my_study"):
+        study("# Title\n", head="---\nexperiments: [three]\n---\n")
+
+
+def test_own_figures_and_tables_appear_whether_or_not_the_text_places_them(study):
+    class Own:
+        @staticmethod
+        def figures(results):
+            def drawn(name):
+                figure = plots.by_method(results.frames("one").of_default(results.frames("one").summary), ["f1"])
+                figure.suptitle(f"{name} says")
+                return figure
+
+            return [Figure(name, "mine", lambda name=name: drawn(name), f"Caption {name}.") for name in ("a", "b")]
+
+        @staticmethod
+        def tables(results):
+            return {"mine": pl.DataFrame({"data.prior_scale": [0.5], "word": ["x_y"]})}
+
+    head = HEAD.replace("---\n#", "figures:\n  - {experiment: one, kind: final_f1, name: c, section: mine}\n---\n#")
+    page = study('## Mine {#mine}\n\n{{ figure("b") }}\n\n{{ see("a") }}: {{ table("mine") }}\n', head, Own)
+    assert [caption.partition(" ")[2][:12] for caption in page.captions] == [
+        "1. Caption b",
+        "2. Every dot",
+        "3. Caption a",
+    ]
+    assert page.alts[2] == "a says"
+    assert "Figure 3" in page.text
+    for words in ("prior scale", "0.500", "x_y"):
+        assert words in page.text
+
+
+# The studies of this repository
+
+
+@pytest.mark.parametrize("folder", STUDIES, ids=lambda path: path.name)
+def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
+    study = Results(folder, ROOT / "results")
+    for name in study.experiments:
+        experiment = config.load(config.find_config(name, [ROOT / "configs"]))
+        assert experiment.name == name
+        if name not in study.optional:  # whose data must perhaps be fetched
+            check(experiment)
+        report.check_figures(experiment)
+    assert {*study.optional} <= {*study.experiments}
+    own = {path.stem for path in folder.glob("*.yaml")} - {"encouraging_cifar"}
+    assert own <= {*study.experiments}, "an experiment beside the text that the text does not know"
+
+
+@pytest.mark.parametrize("folder", STUDIES, ids=lambda path: path.name)
+def test_every_part_has_claim_and_test_in_the_head_of_its_configuration(folder):
+    results_ = Results(folder, ROOT / "results")
+    placeholders = report.study.Placeholders(results_, {})
+    for part in folder.glob("*.yaml"):
+        if f'part("{part.stem}"' in results_.text:
+            assert placeholders.head(part.stem).startswith("**Claim")
+            assert f"# Command: jaxpu run {part.stem}" in part.read_text()
+
+
+def test_the_studies_are_those_that_readme_names():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert reproduce.STUDIES == [folder.name for folder in STUDIES]
+    assert all(f"scripts/reproduce.py {name}" in readme for name in reproduce.STUDIES)
+
+
+@pytest.mark.parametrize("script", ["readme", "claims"])
+def test_what_scripts_write_is_what_the_committed_results_say(script):
+    done = subprocess.run(
+        [sys.executable, f"scripts/{script}.py", "--check"],
+        cwd=ROOT, capture_output=True, text=True, env={"PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_readme_is_short():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 200
+    assert sum(line.startswith("|") for line in lines) <= 30
+
+
+def test_nothing_below_jaxpu_speaks_of_the_notes_by_number():
+    files = [path for path in (ROOT / "jaxpu").rglob("*") if path.suffix in (".py", ".md", ".css", ".html", ".yaml")]
+    assert [path.name for path in files if "seed 00" in path.read_text(encoding="utf-8").lower()] == []
