@@ -130,7 +130,7 @@ def check_prior(prior: Any) -> None:
         )
 
 
-def _outside(value: Any, allowed: Callable[[float], bool]) -> float | None:
+def _outside(value: Any, allowed: Callable[[Any], bool]) -> int | float | None:
     """The first known number that is not allowed."""
     if value is None or not known(value):
         return None
