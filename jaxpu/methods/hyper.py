@@ -139,8 +139,7 @@ def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
     elif method.class_weights == "effective_number":
         weights = losses.effective_number(jnp.array(counts), method.effective_beta)
     else:
-        labels = jnp.repeat(jnp.arange(len(counts)), jnp.array(counts))
-        weights = losses.inverse_frequency(labels, len(counts))
+        weights = losses.weighting.of_counts(jnp.array(counts))
     return np.asarray(weights, np.float32)
 
 

@@ -72,7 +72,7 @@ def plain_metrics(logits: Logits, labels: Labels, *, mask: Mask | None = None) -
         >>> float(found["auc"]), float(found["prevalence"])
         (1.0, 0.5)
     """
-    rows = jnp.ones(logits.shape, bool) if mask is None else jnp.asarray(mask) > 0
+    rows = counted_rows(logits.shape[0], mask)
     p = jax.nn.sigmoid(logits)
     prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
     low, high = jnp.where(rows, p, jnp.inf).min(), jnp.where(rows, p, -jnp.inf).max()
