@@ -449,7 +449,7 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "batching": "mixed",
             "decision": "half",
             "decision_offset": None,
-            "skip_without_positives": True,
+            "skip_without_positives": None,
             "source": "",
         },
     }

@@ -66,6 +66,8 @@ def settings(raw: dict[str, Any]) -> dict[str, Any]:
         return {"rule": name, "validation": float(share)} if at else name
 
     raw["kind"] = raw["data"].pop("task", "pu")
+    # then every method skipped batches without a labelled positive
+    raw["methods"] = [{"skip_without_positives": True} | method for method in raw["methods"]]
     selection = raw["selection"]
     return raw | {
         "selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}

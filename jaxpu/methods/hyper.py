@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
 from jaxpu.methods.branches import Objective, branch_of, objective_of
-from jaxpu.methods.check import checked, decision_offset, known_options
+from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
 from jaxpu.methods.method import DECISIONS, Course, Method
 from jaxpu.methods.risks import Function, label, options_of
 from jaxpu.types import ScalarLike
@@ -103,7 +103,7 @@ def hyper_of(
         weight=method.weight,
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
-        skip_without_positives=method.skip_without_positives,
+        skip_without_positives=skips_without_positives(method),
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,

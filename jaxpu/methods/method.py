@@ -146,7 +146,10 @@ class Method:
         decision: ``half`` predicts positive at p > 1/2, ``quantile`` the top π share of the scores,
             ``max_shift`` p > max over the training set / 2 (published VPU).
         decision_offset: subtracted from logits before they are judged; None = what the risk's registry entry says.
-        skip_without_positives: a batch without a labeled positive changes nothing.
+        skip_without_positives: a batch without a labeled positive changes nothing. None = as in the benchmark code: so it
+            is for methods with mixup, which lack a partner there, and for the risks that say so in their registry entry
+            (``variational``, ``pudra_batch``, ``pudra_naive``); the other registered risks step on the unlabeled rows
+            alone. A function of your own skips, unless it asks for ``y``: an oracle's batches all have labels.
         source: where the method is from.
     """
 
@@ -166,7 +169,7 @@ class Method:
     batching: Literal["mixed", "separate"] = "mixed"
     decision: Decision = "half"
     decision_offset: float | None = None
-    skip_without_positives: bool = True
+    skip_without_positives: bool | None = None
     source: str = ""
 
     @model_validator(mode="after")
