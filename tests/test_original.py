@@ -84,7 +84,7 @@ def given_partners(key, labeled, *, mask=None):
 def test_steps_are_those_of_the_original(steps, with_mixup):
     names = [name for name in NAMES if METHODS[name].mixup == with_mixup]
     family = objective.objective_of([METHODS[name] for name in names])
-    drawn = mock.patch.object(mixup, "labeled_positives", given_partners)
+    drawn = mock.patch.dict(mixup.PAIRINGS, labeled_positives=given_partners)
     with jax.enable_x64(True), mock.patch.object(jnp, "float32", jnp.float64), drawn:
         found = moved(steps, family, [METHODS[name] for name in names])
     for name, (logits, losses, skipped) in zip(names, found, strict=True):

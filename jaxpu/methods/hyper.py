@@ -48,6 +48,8 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    detach: ScalarLike
+    same_dropout: ScalarLike
     weight: ScalarLike
     weight_by_lambda: ScalarLike
     mix_unlabeled_only: ScalarLike
@@ -100,6 +102,8 @@ def hyper_of(
         anchor=Moving(*(column[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
+        detach=method.detach,
+        same_dropout=method.same_dropout,
         weight=method.weight,
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
