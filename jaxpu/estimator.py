@@ -29,7 +29,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
             :func:`jaxpu.ensemble.fit_als` and :func:`jaxpu.ensemble.confidence`.
         class_weights, focal: strength of the class weights and focal exponent (:class:`jaxpu.ensemble.Step`).
         newton: damped Newton steps for the aggregator, lr being their size; with gradient descent (False) and too
-            few iterations the ranking can end upside down on imbalanced data, see results/cf_ensemble.
+            few iterations the ranking can end inverted on imbalanced data, see results/cf_ensemble.
         missing: the value of y that says "not known"; None: NaN.
         random_state: of the factors' start.
 

@@ -32,7 +32,7 @@ from jaxpu.config import (
     to_dict,
 )
 from jaxpu.config.schema import as_dict
-from jaxpu.methods import METHODS, Course, Method
+from jaxpu.methods import METHODS, Method, Schedule
 from jaxpu.runs import FORMAT
 
 
@@ -189,7 +189,7 @@ def test_a_resolved_configuration_reads_back_equal():
         {"selection": {"rules": ["last", NESTED], "default": NESTED}, "data": {"validation": [0.1, 0.2]}},
         {"kind": "multiclass", "methods": ["pn"], "selection": {"rules": ["last"], "default": "last"}},
         {"kind": "ensemble", "grid": {"ratings.rate": [0.1]}},
-        {"kind": "guided", "hidden": [8]},
+        {"kind": "guided", "model": {"hidden": [8]}},
         {"claims": [{"claim": "x", "of": {"where": {"data.c": 0.1}, "selection": "last"}, "at_least": 0, "item": "7"}]},
     ):
         experiment = parse(raw)
@@ -313,7 +313,7 @@ def test_equal_cells_are_refused_by_name_however_they_are_written(raw, words):
         ),
         ({"methods": [{"preset": "nnpu", "anchor": 0.5}]}, "method.anchor has no effect on method 'nnpu'"),
         ({"kind": "ensemble", "grid": {"factors.dim": [2]}, "factors": {"dim": 3}}, "factors.dim is set by the grid"),
-        ({"kind": "guided", "grid": {"lr": [0.1]}, "lr": 0.2}, "lr is set by the grid"),
+        ({"kind": "guided", "grid": {"training.lr": [0.1]}, "training": {"lr": 0.2}}, "training.lr is set by the grid"),
     ],
 )
 def test_settings_without_effect_are_refused(raw, words):
@@ -553,7 +553,7 @@ def test_presets_are_the_rows_of_the_table():
         "vpudra_pp": ("pudra", "point_process", 1.0, True),
         "vpudra_softlabel": ("pudra", "point_process", 0.0, True),
         "soft_logmse": ("pudra", "log_mse", 0.0, True),
-        "soft_anchor": ("pudra", "point_process", Course(1.0, 0.5), True),
+        "soft_anchor": ("pudra", "point_process", Schedule(1.0, 0.5), True),
     }
     for name, expected in table.items():
         m = METHODS[name]

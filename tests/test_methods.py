@@ -19,8 +19,8 @@ from jaxpu.config.read import parse
 from jaxpu.methods import (
     METHODS,
     RISKS,
-    Course,
     Method,
+    Schedule,
     Stage,
     checked,
     describe,
@@ -122,7 +122,7 @@ def test_options_stand_beside_the_fields_and_are_kept_in_one_form():
             {"preset": "pn", "surrogate": "encouraging", "log_end": 2},
             "log_end is 2.0, expected a number between 0 and 1",
         ),
-        ({"preset": "vpu", "anchor": {"start": 0, "end": 2}}, "expected a number between 0 and 1, or a course"),
+        ({"preset": "vpu", "anchor": {"start": 0, "end": 2}}, "expected a number between 0 and 1, or a schedule"),
         ({"preset": "nnpu", "class_weights": "inverse_frequency"}, "expected 'none' for 'nnpu'"),
         ({"risk": "nnpo"}, "unknown risk 'nnpo' (did you mean 'nnpu'?)"),
         ({"risk": f"{USERS}:none"}, "expected 'package.module:name'"),
@@ -163,9 +163,9 @@ def test_courses_move_linearly_or_at_half_time_and_constants_not_at_all():
         np.testing.assert_array_equal([n.anchor for n in now], np.float32(0.1))
         return [float(n.options["gamma"]) for n in now]
 
-    np.testing.assert_allclose(along(Course(1.0, 0.5), 5), [1, 0.875, 0.75, 0.625, 0.5], rtol=1e-6)
-    assert along(Course(1.0, 0.5, "step"), 5) == [1, 1, 0.5, 0.5, 0.5]
-    assert along(Course(1.0, 0.5), 1) == [1]
+    np.testing.assert_allclose(along(Schedule(1.0, 0.5), 5), [1, 0.875, 0.75, 0.625, 0.5], rtol=1e-6)
+    assert along(Schedule(1.0, 0.5, "step"), 5) == [1, 1, 0.5, 0.5, 0.5]
+    assert along(Schedule(1.0, 0.5), 1) == [1]
     assert along(0.3, 3) == [np.float32(0.3)] * 3
 
 
@@ -343,7 +343,9 @@ def test_who_skips_a_batch_without_labeled_rows_is_as_in_the_code_that_methods_c
     assert skips_without_positives(Method(lambda z, labeled: z.mean()))
     assert not skips_without_positives(Method(lambda z, labeled, *, y: z.mean()))
     warm_up = [{"until": 0.5, "risk": "nnpu"}]
-    assert skips_without_positives(named_method({"preset": "pudra", "stages": [warm_up[0] | {"risk": "variational"}]})[1])
+    assert skips_without_positives(
+        named_method({"preset": "pudra", "stages": [warm_up[0] | {"risk": "variational"}]})[1]
+    )
     assert not skips_without_positives(named_method({"preset": "pudra", "stages": warm_up})[1])
     assert not skips_without_positives(named_method({"preset": "vpu", "skip_without_positives": False})[1])
 

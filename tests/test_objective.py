@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import METHODS, PENALTIES, Course, objective
+from jaxpu.methods import METHODS, PENALTIES, Schedule, objective
 
 FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:])
 RNG = np.random.default_rng(7)
@@ -71,7 +71,7 @@ def expected(name: str) -> tuple[float, float]:
     m = METHODS[name]
     if not m.mixup:
         return base, 0.0
-    a = m.anchor.start if isinstance(m.anchor, Course) else m.anchor
+    a = m.anchor.start if isinstance(m.anchor, Schedule) else m.anchor
     second = a + (1 - a) * np.maximum(p[PARTNER], m.partner_floor)
     mu = np.maximum(LAM * p + (1 - LAM) * second, m.floor)
     value = (np.log(mu) - np.log(q)) ** 2 if m.penalty == "log_mse" else -mu * np.log(q) + q

@@ -106,7 +106,7 @@ def test_what_needs_true_labels_is_refused_with_the_choices():
     with pytest.raises(ValueError, match="own has observed labels only, and this needs true ones"):
         observed(False).truth  # noqa: B018
     few = Dataset.from_arrays(DRAWN.x, s=np.arange(150) < 2)
-    with pytest.raises(ConfigError, match="no labelled row among 15 of a part; make validation larger"):
+    with pytest.raises(ConfigError, match="no labeled row among 15 of a part; make validation larger"):
         data.prepare(DataConfig(prior=0.25, test=0), few, 0)
     for rule in ("val_f1", "val_accuracy@0.2", "val_f1_rescue"):
         with pytest.raises(ValueError, match=rf"{rule}.*choose from last, pu_accuracy, pu_auc, nn_risk, variational"):
@@ -133,6 +133,16 @@ def test_a_sweep_of_observed_labels(table, tmp_path):
     assert outcome.runs.group_by("seed").len()["len"].to_list() == [4, 4]
     alone = data.load(own(table).data)
     np.testing.assert_array_equal(alone.s, S)
+
+
+def test_default_rules_and_test_rows_are_those_that_need_no_true_labels(table):
+    observed = {"file": table, "observed": "seen", "prior": 0.25}
+    experiment = config.parse({"data": observed, "grid": {"training.lr": [1e-2, 1e-3]}})
+    assert experiment.rules == ("pu_accuracy", "last")
+    assert experiment.data.test == 0
+    assert {cell.selection for cell in config.expand(experiment)} == {experiment.selection}
+    assert config.parse(config.to_dict(experiment)) == experiment
+    assert "val_f1" in config.parse({"data": {"file": table, "label": "seen"}}).rules
 
 
 def test_a_sweep_refuses_what_needs_true_labels_before_it_trains(table, tmp_path):

@@ -1,7 +1,7 @@
 """Eight steps of fourteen methods as the code behind the nine-dataset table makes them, to 1e-10 in the logits.
 
 tests/golden/original_steps.npz holds what that code's own trainers did: one start, the same batches, partners and λ
-for all methods, in double precision, without dropout. Batch 2 holds no labelled positive.
+for all methods, in double precision, without dropout. Batch 2 holds no labeled positive.
 """
 
 import functools
@@ -23,7 +23,7 @@ FILE = Path(__file__).parent / "golden" / "original_steps.npz"
 NAMES = ["vpu", "vpudra", "vpudra_fixed", "vpudra_softlabel", "vpudra_pp", "pudra", "vpu_nomixup", "nnpu", "nnpusb"]
 NAMES += ["upu", "pudra_naive", "pn", "pn_naive", "pudra_softplus"]
 BATCH = 2
-"""The batch without a labelled positive."""
+"""The batch without a labeled positive."""
 
 
 @pytest.fixture(scope="module")

@@ -356,3 +356,10 @@ def test_figures_do_not_depend_on_a_user_s_settings_of_matplotlib(sweep):
     before = plots.render(plots.final_f1_strip(sweep[1]))
     with matplotlib.rc_context({"axes.facecolor": "black", "lines.linewidth": 9, "font.size": 30}):
         assert plots.render(plots.final_f1_strip(sweep[1])) == before
+
+
+def test_numbers_beside_a_logarithmic_axis_are_plain_and_dollar_signs_in_names_are_text():
+    rows = {"dataset": "d", "method": "a$b$", "seed": 0, "epoch": [1, 2], "log_loss": [0.61, 0.12]}
+    comments = re.findall(r"<!-- (.*?) -->", plots.render(plots.courses(pl.DataFrame(rows), ["log_loss"])).decode())
+    assert {"a$b$", "0.2", "0.5"} <= {*comments}
+    assert not [text for text in comments if "mathdefault" in text]

@@ -364,6 +364,19 @@ def test_long_tables_are_folded_and_capped_on_the_page():
     assert whole.count("`vpudra_softlabel · lr=201`") == 3
 
 
+def test_ways_recorded_as_lists_become_rows_and_are_drawn():
+    run = {"dataset": "d", "ratings.rate": 0.1, "path_b": [0.0, 1.0], "path_update": [1, 10], "path_w_mean": [0.1, 2.0]}
+    runs = pl.DataFrame([run | {"method": "als", "seed": seed} for seed in (0, 1)])
+    runs = runs.select("dataset", "method", "ratings.rate", "seed", pl.exclude("dataset", "method", "ratings.rate", "seed"))
+    baseline = runs.with_columns(method=pl.lit("mean"), path_b=[], path_update=[], path_w_mean=[])
+    shown = report.frames_of({"runs": pl.concat([runs, baseline], how="vertical_relaxed")}, {"kind": "ensemble"})
+    assert shown.paths.select("method", "seed", "update", "w_mean").rows() == [
+        ("als", 0, 1, 0.1), ("als", 0, 10, 2.0), ("als", 1, 1, 0.1), ("als", 1, 10, 2.0),
+    ]  # fmt: skip
+    [picture] = experiment.drawn(shown, {"kind": "ensemble"}).pictures
+    assert picture.alternative == "The least w mean is that of als after 1 updates: 0.10"
+
+
 # Files
 
 

@@ -173,7 +173,8 @@ def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
     for name in study.experiments:
         experiment = config.load(config.find_config(name, [ROOT / "configs"]))
         assert experiment.name == name
-        check(experiment)
+        if name not in study.optional:  # whose data must perhaps be fetched
+            check(experiment)
         report.check_figures(experiment)
     assert {*study.optional} <= {*study.experiments}
     own = {path.stem for path in folder.glob("*.yaml")} - {"encouraging_cifar"}

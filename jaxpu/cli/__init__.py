@@ -57,7 +57,7 @@ class Version:
     """Print the version, as ``--version`` does."""
 
 
-_DESCRIPTION = "Train classifiers from positive and unlabelled data over many seeds, and find out why it fails."
+_DESCRIPTION = "Train classifiers from positive and unlabeled data over many seeds, and find out why it fails."
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]

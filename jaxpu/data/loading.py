@@ -104,7 +104,6 @@ def _from_file(wanted: DataConfig) -> Dataset:
 
 
 _LOADED: dict[tuple[Any, ...], Dataset] = {}
-_MOST_LOADED = 8
 
 
 def _kept(load_now: Callable[[], Dataset], key: tuple[Any, ...], sources: list[Path]) -> Dataset:
@@ -115,10 +114,15 @@ def _kept(load_now: Callable[[], Dataset], key: tuple[Any, ...], sources: list[P
         found = load_now()
         if None in stamps:  # changed a moment ago: the next change might leave the same stamp
             return found
-        while len(_LOADED) >= _MOST_LOADED:
-            del _LOADED[next(iter(_LOADED))]
-        _LOADED[key] = found
+        keep(_LOADED, key, found, most=8)
     return _LOADED[key]
+
+
+def keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    """Keep a value in place of the oldest."""
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 def _stamp(path: Path) -> tuple[int, ...] | str | None:

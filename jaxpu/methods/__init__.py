@@ -18,7 +18,7 @@ from jaxpu.methods.check import (
     risk_identity,
     skips_without_positives,
 )
-from jaxpu.methods.method import DECISIONS, PENALTIES, Course, Memory, Method, Stage
+from jaxpu.methods.method import DECISIONS, PENALTIES, Memory, Method, Schedule, Stage
 from jaxpu.methods.presets import METHODS, as_entry, describe, named_method
 from jaxpu.methods.risks import CONTEXT, RISKS, Options, Risk, label, options_of, resolve
 
@@ -28,11 +28,11 @@ __all__ = [
     "METHODS",
     "PENALTIES",
     "RISKS",
-    "Course",
     "Memory",
     "Method",
     "Options",
     "Risk",
+    "Schedule",
     "Stage",
     "as_entry",
     "asks_for",

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxpu.methods.check import checked, memory_of
-from jaxpu.methods.method import PENALTIES, Course, Memory, Method
+from jaxpu.methods.method import PENALTIES, Memory, Method, Schedule
 from jaxpu.methods.risks import RISKS, Function, label, options_of, resolve
 
 
@@ -122,7 +122,7 @@ def try_out(method: Method) -> None:
         known = options_of(risk)
         own = {name: value for name, value in options.items() if name in known.names}
         for end in ("start", "end") if risk in RISKS else ():
-            given = {name: getattr(value, end) if isinstance(value, Course) else value for name, value in own.items()}
+            given = {name: getattr(value, end) if isinstance(value, Schedule) else value for name, value in own.items()}
             wanted = {name: jnp.asarray(value) for name, value in context.items() if name in known.context}
             try:
                 jax.eval_shape(functools.partial(resolve(risk), **wanted, **given), z, labeled)

@@ -12,7 +12,7 @@ from jaxpu import losses
 from jaxpu.config import TrainingConfig
 from jaxpu.methods.branches import Objective, branch_of, objective_of
 from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
-from jaxpu.methods.method import DECISIONS, Course, Method
+from jaxpu.methods.method import DECISIONS, Method, Schedule
 from jaxpu.methods.risks import Function, label, options_of
 from jaxpu.types import ScalarLike
 
@@ -121,7 +121,7 @@ def hyper_of(
 def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objective: Objective) -> dict[str, Moving]:
     """The numbers of all branches by name, one a stage; 0 where the stage's risk has none of that name."""
 
-    def value(name: str, risk: Function, options: dict[str, Any]) -> float | Course:
+    def value(name: str, risk: Function, options: dict[str, Any]) -> float | Schedule:
         known = known_options(method, risk).numbers
         shared = {} if name in options_of(risk).numbers else method.options  # those of the memory
         return options.get(name, shared.get(name, known[name])) if name in known else 0.0
@@ -130,9 +130,9 @@ def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objec
     return {name: _moving([value(name, *part) for part in parts]) for name in sorted(names)}
 
 
-def _moving(values: Sequence[float | Course]) -> Moving:
-    courses = [value if isinstance(value, Course) else Course(value, value) for value in values]
-    columns = ([c.start for c in courses], [c.end for c in courses], [c.schedule == "step" for c in courses])
+def _moving(values: Sequence[float | Schedule]) -> Moving:
+    schedules = [value if isinstance(value, Schedule) else Schedule(value, value) for value in values]
+    columns = ([c.start for c in schedules], [c.end for c in schedules], [c.schedule == "step" for c in schedules])
     return Moving(*(np.array(column, np.float32) for column in columns))
 
 
@@ -154,9 +154,9 @@ def _initial_p(training: TrainingConfig, prior: float) -> float:
 
 
 def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
-    """The numbers of one epoch, counted from 0: the stage's risk and options, and where courses are.
+    """The numbers of one epoch, counted from 0: the stage's risk and options, and where schedules are.
 
-    >>> method = Method("nnpu", options={"gamma": Course(1.0, 0.0)}, anchor=0.5)
+    >>> method = Method("nnpu", options={"gamma": Schedule(1.0, 0.0)}, anchor=0.5)
     >>> now = at(hyper_of(method, TrainingConfig(), 0.4), 1, 5)
     >>> float(now.options["gamma"]), float(now.anchor), int(now.risk)
     (0.75, 0.5, 0)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxpu.types import Logits, Mask, Scalar
 
 Labels: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
-"""1 = positive, 0 = negative (in a proxy: labelled positive, unlabelled), one entry a row."""
+"""1 = positive, 0 = negative (in a proxy: labeled positive, unlabeled), one entry a row."""
 
 
 class Rows(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from jaxpu.plots.frames import NothingToShow, metric_name, require, varying, with_point
 from jaxpu.plots.style import COLOURS, WIDTH, headline, look
@@ -52,18 +53,20 @@ def courses(
                 for method, colour in colours.items():
                     mine = shown.filter(pl.col("method") == method).drop_nulls(metric)
                     axis.plot(mine[x], mine[metric], color=colour, linewidth=1.4, label=method)
-                axis.set(
-                    xscale="linear" if x == "epoch" else "log", yscale="log" if metric in LOGARITHMIC else "linear"
-                )
+                if x == "update":
+                    axis.set_xscale("log")
+                if metric in LOGARITHMIC:
+                    axis.set_yscale("log")
+                    axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                    axis.yaxis.set_major_formatter("{x:g}")
+                    axis.yaxis.set_minor_formatter(NullFormatter())
             panels[0].set_ylabel(point.replace(" ", "\n"), fontsize=8)
         for axis, metric in zip(grid[0], metrics, strict=True):
             axis.set_title(metric_name(metric))
         for axis in grid[-1]:
             axis.set_xlabel(f"{x}s" if x == "update" else x)
         handles, names = grid[0][0].get_legend_handles_labels()
-        headline(
-            figure, _statement(medians, metrics[0], x), dict(zip(names, handles, strict=True))
-        )
+        headline(figure, _statement(medians, metrics[0], x), dict(zip(names, handles, strict=True)))
     return figure
 
 

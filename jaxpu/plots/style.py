@@ -106,13 +106,15 @@ def render(figure: Figure, kind: str = "svg") -> bytes:
     >>> render(figure) == render(figure), render(figure, "png")[1:4]
     (True, b'PNG')
     """
-    engine = figure.get_layout_engine()
-    if engine is not None:  # lay out once, however many files are drawn
-        engine.execute(figure)
-        figure.set_layout_engine("none")
     buffer = io.BytesIO()
     metadata = {"Date": None} if kind == "svg" else {"Software": None}
-    with library.context({**STYLE, "svg.hashsalt": "jaxpu"}, after_reset=True):
+    # names were taken as text when they were drawn; the powers of ten beside logarithmic axes are formulas
+    settings = {**STYLE, "text.parse_math": True, "svg.hashsalt": "jaxpu"}
+    with library.context(settings, after_reset=True):
+        engine = figure.get_layout_engine()
+        if engine is not None:  # lay out once, however many files are drawn
+            engine.execute(figure)
+            figure.set_layout_engine("none")
         figure.savefig(buffer, format=kind, dpi=150, metadata=metadata, facecolor="white")
     return buffer.getvalue() if kind == "svg" else _fewer_colours(buffer)
 

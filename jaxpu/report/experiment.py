@@ -47,7 +47,7 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     """
     runs = frames.get("runs")
     if runs is not None and (paths := [name for name in runs.columns if name.startswith("path_")]):
-        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(run_columns(runs), *paths).explode(paths)
+        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(*run_columns(runs), *paths).explode(paths)
         frames = {**frames, "paths": there.rename({name: name.removeprefix("path_") for name in paths})}
     recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
     shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))
@@ -165,7 +165,7 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
     Returns:
         The table of results and the claims, for a terminal.
     """
-    made = analysis.tables(recorded, experiment)
+    made = analysis.tables(recorded, experiment, provenance.get("claims"))
     for name, frame in made._asdict().items():
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)

@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import polars as pl
 
-from jaxpu.config import PlacementConfig, digest, dump
+from jaxpu.config import PlacementConfig, claims_digest, digest, dump
 from jaxpu.runs.files import Damaged, NothingFinished, ResultsError, write_sealed
 from jaxpu.runs.inventory import named
 from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree, check
@@ -203,6 +203,7 @@ class Engine:
             "first_seed": self.experiment.first_seed,
             "runs": len(self.runs),
             "epochs": self._epochs,
+            "claims": claims_digest(self.experiment) if getattr(self.experiment, "claims", ()) else {},
             "compile_seconds": round(self._compile, 2),
             "run_seconds": round(time.perf_counter() - self._began - self._compile, 2),
         }

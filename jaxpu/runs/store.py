@@ -100,7 +100,7 @@ class Folder:
         runs, foreign = gathered(frames, wanted)
         if foreign:
             notes.append(f"{self.path} holds {foreign} runs that this experiment does not ask for")
-        return Inventory(runs, tuple(notes + self._failures() + self._strangers()), foreign)
+        return Inventory(runs, tuple(notes + self._damaged() + self._failures() + self._strangers()), foreign)
 
     def add(self, name: str, runs: pl.DataFrame) -> None:
         """Keep the rows of finished runs under a name that is a digest."""
@@ -141,6 +141,18 @@ class Folder:
         mark = json.dumps({"run_ids": list(run_ids), "error": error}, indent=1)
         write_sealed(self._parts / f"{name}.failed.json", mark.encode())
 
+    def _damaged(self) -> list[str]:
+        """What else is not as it was written, and what becomes of it."""
+        written_again = {self.path / name: "it is written again" for name in ("config.yaml", "provenance.json")}
+        begin_again = dict.fromkeys(sorted(self._parts.glob("*.state")), "unfinished runs begin again")
+        notes = []
+        for path, remedy in (written_again | begin_again).items():
+            try:
+                read_sealed(path)
+            except Damaged as error:
+                notes += [f"{path.name} is damaged ({error}); {remedy}"] if path.exists() else []
+        return notes
+
     def _failures(self) -> list[str]:
         notes = []
         for path in sorted(self._parts.glob("*.failed.json")):
@@ -173,7 +185,9 @@ class Folder:
         recorded = read_runs(self.path / "runs.parquet")[0]
         if provenance is None or recorded is None or recorded["run_id"].n_unique() < runs["run_id"].n_unique():
             # in this order, a crash between the two leaves runs that are counted as not yet gathered
+            earlier = (provenance or {}).get("claims", {})
             provenance = build()
+            provenance["claims"] = provenance.get("claims", {}) | earlier  # as asked before there were results
             write_provenance(self.path, provenance)
         if recorded is None or not recorded.equals(runs):
             write_frame(self.path / "runs.parquet", runs)
