@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
 from jaxpu.methods.branches import Objective, branch_of, objective_of
-from jaxpu.methods.check import checked, decision_offset, known_options
+from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
 from jaxpu.methods.method import DECISIONS, Method, Schedule
 from jaxpu.methods.risks import Function, label, options_of
 from jaxpu.types import ScalarLike
@@ -48,6 +48,8 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    detach: ScalarLike
+    same_dropout: ScalarLike
     weight: ScalarLike
     weight_by_lambda: ScalarLike
     mix_unlabeled_only: ScalarLike
@@ -100,10 +102,12 @@ def hyper_of(
         anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
+        detach=method.detach,
+        same_dropout=method.same_dropout,
         weight=method.weight,
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
-        skip_without_positives=method.skip_without_positives,
+        skip_without_positives=skips_without_positives(method),
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,
