@@ -14,7 +14,7 @@ from rich.console import Console
 
 from jaxpu import analysis, collapse, methods, plots, report, selection
 from jaxpu.plots import rules
-from jaxpu.report import answers, experiment, tables, terminal
+from jaxpu.report import answers, claims, experiment, tables, terminal
 from jaxpu.report.text import code, plain
 from jaxpu.report.words import DECISIONS, VERDICTS
 
@@ -182,7 +182,7 @@ CLAIM = {
 
 @pytest.mark.parametrize("older", [{}, {"question": "mean f1: all"}])
 def test_claims_stand_in_tables_of_either_format(older):
-    text = tables.claims_table(pl.DataFrame([CLAIM | older]))
+    text = claims.claims_table(pl.DataFrame([CLAIM | older]))
     assert "| a \\| b \\<i> (me)" in text
     assert "| 0.500 [0.400, 0.600], n = 2 | ≥ 0.1 | < 0.001 | **supported** |" in text
     assert ("*mean f1\\: all*" in text or "*mean f1: all*" in text) == bool(older)
