@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
+from jaxpu.losses import weighting
 from jaxpu.methods.branches import Objective, branch_of, objective_of
 from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
 from jaxpu.methods.method import DECISIONS, Method, Schedule
@@ -143,7 +144,7 @@ def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
     elif method.class_weights == "effective_number":
         weights = losses.effective_number(jnp.array(counts), method.effective_beta)
     else:
-        weights = losses.weighting.of_counts(jnp.array(counts))
+        weights = weighting.of_counts(jnp.array(counts))
     return np.asarray(weights, np.float32)
 
 

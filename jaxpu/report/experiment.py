@@ -47,7 +47,8 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     """
     if "runs" in frames:
         frames = {**frames, "paths": analysis.paths(frames["runs"])}
-    recorded = next((f["selection"] for f in (frames.get(n) for n in ("selected", "summary")) if _has_rules(f)), [])
+    with_rules = (frames[name] for name in ("selected", "summary") if _has_rules(frames.get(name)))
+    recorded = next((frame["selection"] for frame in with_rules), [])
     shown = shown_rules(list(dict.fromkeys(recorded)), default_rule(resolved))
     return Frames(**frames, shown=tuple(shown))
 
