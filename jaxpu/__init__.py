@@ -1,4 +1,4 @@
-"""Positive-unlabelled learning in JAX: losses, mixup, experiments over many seeds, and failure analysis.
+"""Positive-unlabeled learning in JAX: losses, mixup, experiments over many seeds, and failure analysis.
 
 Importing this package costs nothing; import what you need from it:
 

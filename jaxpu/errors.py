@@ -2,7 +2,9 @@
 
 import difflib
 import reprlib
+from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import Any
 
 MOST_LINES, MOST_CHARACTERS = 20, 200
 
@@ -32,6 +34,15 @@ def shown(value: object) -> str:
     except ValueError:  # an integer of more digits than Python writes
         text = f"a number of type {type(value).__name__}"
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
+
+
+def repeated(names: Iterable[Any]) -> list[Any]:
+    """What stands there more than once, in order of first appearance.
+
+    >>> repeated(["b", "a", "b"])
+    ['b']
+    """
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def lines_of(messages: Iterable[str]) -> str:

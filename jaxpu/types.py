@@ -1,7 +1,7 @@
 """The symbol table of the library: array types and the interfaces between its parts.
 
-Symbols, used in every docstring: ``z`` a logit, ``p = sigmoid(z)``, ``P`` the labelled positives, ``U`` the
-unlabelled rows, ``π`` the share of positives in U (the class prior), ``c`` the label frequency, ``λ`` a mixup
+Symbols, used in every docstring: ``z`` a logit, ``p = sigmoid(z)``, ``P`` the labeled positives, ``U`` the
+unlabeled rows, ``π`` the share of positives in U (the class prior), ``c`` the label frequency, ``λ`` a mixup
 coefficient, ``μ`` the soft target of a mixed example. Axes: ``n`` rows, ``d`` features.
 """
 
@@ -27,7 +27,7 @@ ClassLabels: TypeAlias = Num[Array, "n *_"] | Bool[Array, "n *_"]
 """Hard labels, shape (n,), or soft ones, shape (n, k) or for two classes (n,)."""
 
 Labeled: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
-"""1 = labelled positive, 0 = unlabelled, one entry a row."""
+"""1 = labeled positive, 0 = unlabeled, one entry a row."""
 
 Mask: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
 """1 = the row counts, 0 = it is padding."""

@@ -210,7 +210,7 @@ def test_report_wants_a_finished_folder_and_says_what_is_missing(finished, tmp_p
         (["data.prior_scale=9"], ["data.prior_scale", "must lie in (0, 1)"]),
         (["placement.devices=99"], ["asks for 99 devices, there are 8"]),
         (["selection.default=last"], ["selection: default rule 'last' is not among the rules"]),
-        (["kind=multiclass"], ["tiny.yaml: selection rule 'val_f1_rescue' wants positive and unlabelled rows"]),
+        (["kind=multiclass"], ["tiny.yaml: selection rule 'val_f1_rescue' wants positive and unlabeled rows"]),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) and "=" in value[-1] else "",
 )

@@ -32,7 +32,7 @@ from jaxpu.config import (
     to_dict,
 )
 from jaxpu.config.schema import as_dict
-from jaxpu.methods import METHODS, Course, Method
+from jaxpu.methods import METHODS, Method, Schedule
 from jaxpu.runs import FORMAT
 
 
@@ -189,7 +189,7 @@ def test_a_resolved_configuration_reads_back_equal():
         {"selection": {"rules": ["last", NESTED], "default": NESTED}, "data": {"validation": [0.1, 0.2]}},
         {"kind": "multiclass", "methods": ["pn"], "selection": {"rules": ["last"], "default": "last"}},
         {"kind": "ensemble", "grid": {"ratings.rate": [0.1]}},
-        {"kind": "guided", "hidden": [8]},
+        {"kind": "guided", "model": {"hidden": [8]}},
         {"claims": [{"claim": "x", "of": {"where": {"data.c": 0.1}, "selection": "last"}, "at_least": 0, "item": "7"}]},
     ):
         experiment = parse(raw)
@@ -313,7 +313,7 @@ def test_equal_cells_are_refused_by_name_however_they_are_written(raw, words):
         ),
         ({"methods": [{"preset": "nnpu", "anchor": 0.5}]}, "method.anchor has no effect on method 'nnpu'"),
         ({"kind": "ensemble", "grid": {"factors.dim": [2]}, "factors": {"dim": 3}}, "factors.dim is set by the grid"),
-        ({"kind": "guided", "grid": {"lr": [0.1]}, "lr": 0.2}, "lr is set by the grid"),
+        ({"kind": "guided", "grid": {"training.lr": [0.1]}, "training": {"lr": 0.2}}, "training.lr is set by the grid"),
     ],
 )
 def test_settings_without_effect_are_refused(raw, words):
@@ -422,6 +422,8 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "optimizer": "adam",
             "schedule": "constant",
             "warmup": 0.05,
+            "factor": 0.5,
+            "every": 20,
             "momentum": 0.9,
             "nesterov": False,
             "b1": 0.9,
@@ -441,6 +443,9 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "effective_beta": 0.999,
             "penalty": "none",
             "anchor": 1.0,
+            "pairing": "labeled_positives",
+            "detach": True,
+            "same_dropout": False,
             "floor": 0.0,
             "partner_floor": 0.0,
             "weight": 1.0,
@@ -449,7 +454,7 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "batching": "mixed",
             "decision": "half",
             "decision_offset": None,
-            "skip_without_positives": True,
+            "skip_without_positives": None,
             "source": "",
         },
     }
@@ -548,7 +553,7 @@ def test_presets_are_the_rows_of_the_table():
         "vpudra_pp": ("pudra", "point_process", 1.0, True),
         "vpudra_softlabel": ("pudra", "point_process", 0.0, True),
         "soft_logmse": ("pudra", "log_mse", 0.0, True),
-        "soft_anchor": ("pudra", "point_process", Course(1.0, 0.5), True),
+        "soft_anchor": ("pudra", "point_process", Schedule(1.0, 0.5), True),
     }
     for name, expected in table.items():
         m = METHODS[name]

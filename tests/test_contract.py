@@ -11,7 +11,7 @@ from problems import LINEAR, first_cell, jitted_train, prepared, run_inputs, tin
 
 from jaxpu import config, models, train
 from jaxpu.data import DATASETS, FETCHED, describe, load
-from jaxpu.methods import METHODS, PENALTIES, RISKS, Course, objective, options_of
+from jaxpu.methods import METHODS, PENALTIES, RISKS, Schedule, objective, options_of
 from jaxpu.methods import describe as describe_method
 from jaxpu.selection import RULES, RuleChoice
 from jaxpu.train import job
@@ -109,8 +109,8 @@ class TestMethod:
         for penalty in PENALTIES[1:]:
             assert (f"{penalty}(μ, p_mix)" in text) == (m.penalty == penalty)
         if m.mixup:
-            course = isinstance(m.anchor, Course)
-            assert (f"a = {m.anchor.start:g} to {m.anchor.end:g}" if course else f"a = {m.anchor:g}") in text
+            moving = isinstance(m.anchor, Schedule)
+            assert (f"a = {m.anchor.start:g} to {m.anchor.end:g}" if moving else f"a = {m.anchor:g}") in text
             assert (f"μ >= {m.floor:g}" in text) == (m.floor > 0)
             assert (f"p(partner) >= {m.partner_floor:g}" in text) == (m.partner_floor > 0)
             assert ("+ λ · " if m.weight_by_lambda else f"+ {m.weight:g} · ") in text

@@ -13,7 +13,7 @@ from jaxpu import api, cli, collapse, config, models, train
 from jaxpu.collapse import Verdict
 from jaxpu.config import ConfigError, ModelConfig, TrainingConfig, expand, parse
 from jaxpu.data import load, plan, sampling
-from jaxpu.methods import Course, Method, describe, objective
+from jaxpu.methods import Method, Schedule, describe, objective
 from jaxpu.metrics import multiclass
 from jaxpu.train import job
 
@@ -75,7 +75,7 @@ def trained_by_hand(run_key, data, params, method: Method, training: TrainingCon
     for epoch in range(training.epochs):
         key = jax.random.fold_in(jax.random.fold_in(run_key, train.SHUFFLE), epoch)
         places, masks = plan.mixed_plan(key, len(rows), training.batch_size)
-        moving = method.options.get("log_end", Course(0.75, 0.75))
+        moving = method.options.get("log_end", Schedule(0.75, 0.75))
         log_end = moving.start + (moving.end - moving.start) * epoch / (training.epochs - 1)
         for place, mask in zip(np.asarray(places), np.asarray(masks), strict=True):
             batch = rows[place[mask]]
@@ -186,7 +186,7 @@ def test_a_method_that_is_no_mean_has_no_class_weights():
     ("schedule", "ends"), [("linear", [0.2, 0.35, 0.5, 0.65, 0.8]), ("step", [0.2, 0.2, 0.8, 0.8, 0.8])]
 )
 def test_the_log_end_moves_over_the_epochs(schedule, ends):
-    method = Method("pn", options={"surrogate": "encouraging", "log_end": Course(0.2, 0.8, schedule)})
+    method = Method("pn", options={"surrogate": "encouraging", "log_end": Schedule(0.2, 0.8, schedule)})
     hyper = objective.hyper_of(method, TrainingConfig(), 0.4)
     found = [objective.at(hyper, epoch, 5).options["log_end"] for epoch in range(5)]
     np.testing.assert_allclose(found, ends, rtol=1e-6)
@@ -332,14 +332,14 @@ def test_convolutions_want_images_and_say_so():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"methods": ["vpu"]}, "method 'vpu' is one of positive and unlabelled data"),
-        ({"methods": ["pn", "nnpu"]}, "method 'nnpu' is one of positive and unlabelled data"),
+        ({"methods": ["vpu"]}, "method 'vpu' is one of positive and unlabeled data"),
+        ({"methods": ["pn", "nnpu"]}, "method 'nnpu' is one of positive and unlabeled data"),
         (
             {"selection__rules": ["last", "pu_auc"]},
-            r"'pu_auc' wants positive and unlabelled rows; of many classes \['last'",
+            r"'pu_auc' wants positive and unlabeled rows; of many classes \['last'",
         ),
         ({"data__imbalance": 0.5}, "data.imbalance"),
-        ({"data__c": 0.5}, "data.c is of labelled positives; of many classes it has no effect"),
+        ({"data__c": 0.5}, "data.c is of labeled positives; of many classes it has no effect"),
     ],
 )
 def test_what_many_classes_do_not_have_is_refused(changes, said):

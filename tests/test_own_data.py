@@ -199,7 +199,7 @@ def test_labelled_or_unlabelled_however_it_is_coded(values, one, expected):
         ([1, 1], {}, ["1 value,", "one is not enough"]),
         (["yes", "no"], {}, ["'yes' (1 row), 'no' (1 row)", "which of them means positive (positive: ...)"]),
         ([3, 7], {}, ["which of them means positive"]),
-        (["a", "b"], {"blank": True, "meaning": "labelled"}, ["which of them means labelled (labeled: ...)"]),
+        (["a", "b"], {"blank": True, "meaning": "labeled"}, ["which of them means labeled (labeled: ...)"]),
         (["yes", "no"], {"one": "ja"}, ["holds no 'ja'", "'yes' (1 row)"]),
         ([0, 1, None], {}, ["empty in 1 row, first in row 2"]),
         ([0, "", 1], {"first_row": 1}, ["empty in 1 row, first in row 2 (the first is 1)"]),
@@ -257,7 +257,7 @@ def test_a_value_that_is_no_number_is_named_in_arrays_and_frames():
         Dataset.from_arrays(X, Y[:, None])
     with pytest.raises(ValueError, match="y, observed labels s, or both"):
         Dataset.from_arrays(X)
-    with pytest.raises(ValueError, match="1 labelled rows are negative by their true label, first row 1"):
+    with pytest.raises(ValueError, match="1 labeled rows are negative by their true label, first row 1"):
         Dataset.from_arrays(X, Y, [1, 1, 0, 0])
 
 

@@ -57,6 +57,10 @@ def numbers_of(hyper: objective.Hyper) -> objective.Hyper:
     return widened(hyper)._replace(decision_offset=np.float64(offset))
 
 
+BEFORE = {"skip_without_positives": True, "pairing": "labeled_positives", "detach": True}
+"""What every method did then; now it is as in the code that a method comes from."""
+
+
 def settings(raw: dict[str, Any]) -> dict[str, Any]:
     """An experiment in the terms of pins.yaml in those of this code."""
     raw = copy.deepcopy(raw)
@@ -66,6 +70,7 @@ def settings(raw: dict[str, Any]) -> dict[str, Any]:
         return {"rule": name, "validation": float(share)} if at else name
 
     raw["kind"] = raw["data"].pop("task", "pu")
+    raw["methods"] = [BEFORE | method for method in raw["methods"]]
     selection = raw["selection"]
     return raw | {
         "selection": selection | {"rules": list(map(rule, selection["rules"])), "default": rule(selection["default"])}
@@ -105,7 +110,7 @@ def pu_histories(runs: list[tuple[dict[str, Any], int]]) -> list[Values]:
 
 def objective_terms(entries: list[dict[str, Any]], batch: Values, counts: tuple[int, ...]) -> list[Values]:
     """Base risk and penalty of one batch, their gradients in its logits, and what else is recorded of them."""
-    methods = [named_method(entry)[1] for entry in entries]
+    methods = [named_method(BEFORE | entry)[1] for entry in entries]
     family = objective.Objective(objective.branches_of(methods), PENALTIES[1:])
 
     @jax.jit
@@ -192,7 +197,7 @@ def ensemble_functions(problem: Values) -> dict[str, Values]:
 
 def meanfield_values(entries: list[dict[str, Any]], priors: list[float], lr: float, alpha: float) -> list[Values]:
     """Slopes on a grid of logits and the course of p of each method at each prior, and of some their fixed points."""
-    methods = [named_method(entry)[1] for entry in entries]
+    methods = [named_method(BEFORE | entry)[1] for entry in entries]
     logits = jnp.linspace(-3, 3, 7)
     slopes = jax.jit(jax.vmap(jax.vmap(theory.slope, (0, None, None)), (None, 0, 0)))
     found: list[Values] = [{} for _ in entries]

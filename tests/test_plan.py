@@ -114,5 +114,5 @@ def test_empty_plans_are_refused(n: int, batch: int):
 
 @pytest.mark.parametrize("n_labeled", [0, 3])
 def test_empty_p_and_empty_u_are_refused(n_labeled):
-    with pytest.raises(ValueError, match="at least one labelled row"):
+    with pytest.raises(ValueError, match="at least one labeled row"):
         plan.separate_plan(jax.random.key(0), 3, 2, n_labeled)

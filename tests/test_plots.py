@@ -95,6 +95,38 @@ def test_trajectories_hold_median_bands_and_highlighted_runs(sweep):
     assert drawn == {tuple(run["test_oracle_f1"]) for run in failing.partition_by("seed")}
 
 
+@pytest.fixture
+def unequal():
+    """Three runs of 5, 2 and 2 epochs: those that stop are at 0.1 and 0.2, the one that goes on ends at 0.9."""
+    f1 = {0: [0.0, 0.3, 0.5, 0.7, 0.9], 1: [0.0, 0.1], 2: [0.0, 0.2]}
+    rows = [("d", "vpu", seed, k + 1, value) for seed, values in f1.items() for k, value in enumerate(values)]
+    names = ["dataset", "method", "seed", "epoch", "test_oracle_f1"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def test_medians_are_over_all_runs_also_those_that_stopped(unequal):
+    low = unequal.filter(seed=1).select("dataset", "method", "seed").unique()
+    figure = plots.trajectories(unequal, "test_oracle_f1", highlight=low)
+    median, stopped = figure.axes[0].lines
+    np.testing.assert_allclose(median.get_ydata(), [0.0, 0.2, 0.2, 0.2, 0.2])
+    assert list(stopped.get_xdata()) == [1, 2], "a run is drawn as far as it went"
+    assert figure.get_suptitle().endswith("ends at 0.20"), "the median of last values"
+    ends = figure.axes[0].collections[1].get_paths()[0].vertices
+    np.testing.assert_allclose(ends[ends[:, 0] == 5, 1].max(), np.quantile([0.1, 0.2, 0.9], 0.95))
+
+
+def test_medians_against_epochs_carry_last_values_too(unequal):
+    figure = plots.courses(unequal, ["test_oracle_f1"])
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata(), [0.0, 0.2, 0.2, 0.2, 0.2])
+    assert figure.get_suptitle().endswith("0.20")
+
+
+def test_a_run_that_diverged_is_not_carried_on_from_an_earlier_value(unequal):
+    gone = pl.when((pl.col("seed") == 1) & (pl.col("epoch") == 2)).then(float("nan")).otherwise("test_oracle_f1")
+    figure = plots.trajectories(unequal.with_columns(test_oracle_f1=gone), "test_oracle_f1")
+    np.testing.assert_allclose(figure.axes[0].lines[0].get_ydata()[-1], np.median([0.9, 0.2]))
+
+
 def test_a_single_seed_has_a_line_and_no_bands(sweep):
     figure = plots.trajectories(sweep[0].filter(seed=0), "test_oracle_auc")
     for panel in figure.axes:

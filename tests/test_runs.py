@@ -289,10 +289,32 @@ def test_one_flipped_bit_is_named_and_only_what_it_hit_is_redone(tmp_path, name)
         assert_frame_equal(runs.read_folder(folder)[2], whole)
         lost = {"runs.parquet": 3, "parts": 1, "parameters": 1}.get(name, 0)
         assert notes[-1].epochs_done == 7 * lost, "what is redone"
-        if lost:
-            assert any("damaged" in progress.note for progress in notes)
+        assert any("damaged" in progress.note for progress in notes)
         for run_id in whole["run_id"].unique():
             runs.read_parameters(folder, run_id)
+
+
+def test_a_damaged_working_state_is_named_and_its_runs_begin_again(tmp_path, monkeypatch):
+    experiment = Toy(epochs=20, placement=PlacementConfig(segment=1, devices=1, checkpoint_seconds=0))
+    whole = toy.run(experiment).runs
+
+    def stopped(progress):
+        if progress.epochs_done > 40:
+            raise KeyboardInterrupt
+
+    for damage in (False, True):
+        folder = tmp_path / str(damage)
+        with pytest.raises(KeyboardInterrupt):
+            toy.run(experiment, folder, watch=stopped)
+        [state] = (folder / "parts").glob("*.state")
+        if damage:
+            flipped(state, 8 * state.stat().st_size // 2)
+        notes = []
+        assert_frame_equal(toy.run(experiment, folder, watch=notes.append).runs, whole)
+        told = "\n".join(progress.note for progress in notes)
+        assert ("unfinished runs go on where they stopped" in told) != damage
+        assert ("is damaged (its checksum does not fit); unfinished runs begin again" in told) == damage
+        assert notes[-1].epochs_done == (160 if damage else 160 - 48)
 
 
 def test_no_flipped_bit_is_ever_accepted():

@@ -2,17 +2,17 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.claim import Claim
-from jaxpu.config.common import STRICT, PositiveInt
-from jaxpu.config.errors import unknown
+from jaxpu.config.common import STRICT, Count, PositiveInt
 from jaxpu.config.grid import COUNTS, Grid, always_set, checked_grid, count, swept
 from jaxpu.config.schema import PlacementConfig
 from jaxpu.config.validate import value_at
+from jaxpu.errors import repeated, unknown
 
 MOST_RUNS = 1_000_000
 END = "end"
@@ -48,7 +48,7 @@ class AnyExperiment:
     name: str = Field(default="experiment", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     description: str = ""
     seeds: PositiveInt = 8
-    first_seed: Annotated[int, Field(strict=True, ge=0)] = 0
+    first_seed: Count = 0
     grid: Grid = Field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     placement: PlacementConfig = Field(default_factory=PlacementConfig)
@@ -77,7 +77,7 @@ class AnyExperiment:
     @field_validator("probes")
     @classmethod
     def _probes_differ(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        if len(set(value)) < len(value):
+        if repeated(value):
             raise ValueError("a probe is named twice")
         return value
 
@@ -114,3 +114,15 @@ class AnyExperiment:
             if elsewhere:
                 raise ValueError(f"{path} is set by the grid; its other value would have no effect: leave one out")
         return self
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Whether methods can be told apart by their names.
+
+    Raises:
+        ValueError: naming those that stand there twice.
+    """
+    if twice := repeated(names):
+        raise ValueError(
+            f"method names must differ; {', '.join(sorted(twice))} appears twice (give the variant a 'name')"
+        )

@@ -6,9 +6,10 @@ from typing import Any
 
 from jaxpu.config.base import MOST_RUNS, AnyExperiment
 from jaxpu.config.claim import Claim, Which
-from jaxpu.config.errors import ConfigError, shown, unknown
+from jaxpu.config.common import ConfigError
 from jaxpu.config.grid import finish, same
 from jaxpu.config.identity import digest
+from jaxpu.errors import shown, unknown
 
 
 def expand(experiment: AnyExperiment) -> list[Any]:
@@ -36,8 +37,8 @@ def runs_of(cells: Sequence[Any]) -> list[tuple[Any, int]]:
     >>> [(cell.method_name, seed) for cell, seed in runs_of(expand(e))]
     [('vpu', 0), ('pudra', 0), ('vpu', 1), ('pudra', 1)]
     """
-    numbers = [range(cell.first_seed, cell.first_seed + cell.seeds) for cell in cells]
-    seeds = sorted(set().union(*numbers))
+    numbers = [_seeds([cell]) for cell in cells]
+    seeds = sorted(_seeds(cells))
     return [(cell, seed) for seed in seeds for cell, mine in zip(cells, numbers, strict=True) if seed in mine]
 
 

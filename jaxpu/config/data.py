@@ -1,18 +1,17 @@
-"""Which data an experiment is about, and how positive and unlabelled rows are drawn from them."""
+"""Which data an experiment is about, and how positive and unlabeled rows are drawn from them."""
 
 from pathlib import PurePath
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs
 
-from jaxpu.config.common import STRICT, Share
+from jaxpu.config.common import STRICT, Share, with_defaults
 
 
 @dataclass(frozen=True, config=STRICT)
 class DataConfig:
-    """The dataset, and how positive and unlabelled rows are drawn from it.
+    """The dataset, and how positive and unlabeled rows are drawn from it.
 
     Attributes:
         name: a registered dataset (``jaxpu list``); with ``file`` only what it is called, the file's name if not given.
@@ -21,14 +20,14 @@ class DataConfig:
             numbers (an npz holds them as ``x``). A path is no pattern; a leading ``~`` is the home folder.
         label: its column of true labels, of two values. positive: the one that means positive; not needed for 0/1,
             -1/1, 1/2 and booleans.
-        observed: its column of observed labels: labelled positive, or unlabelled, which may be blank. P is the labelled
-            rows, U the others, nothing is drawn. labeled: the value that means labelled; not needed for 1/0 and the
+        observed: its column of observed labels: labeled positive, or unlabeled, which may be blank. P is the labeled
+            rows, U the others, nothing is drawn. labeled: the value that means labeled; not needed for 1/0 and the
             like, or beside unlabeled or a blank. With ``observed`` alone no true label is known: all that needs them is
             left out or refused, ``prior`` must be a number, and ``test`` is 0 unless given.
         task: what the kind of the experiment says, which sets it.
-        scenario: ``case_control``, ``single_set`` (labelled rows leave U) or ``single_set_overlap``.
-        mechanism: which positives get labelled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
-        c: label frequency; floor(c n_P) training positives are labelled.
+        scenario: ``case_control``, ``single_set`` (labeled rows leave U) or ``single_set_overlap``.
+        mechanism: which positives get labeled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
+        c: label frequency; floor(c n_P) training positives are labeled.
         imbalance: thin the training rows out until the largest class has so many times the rows of the smallest
             (a long tail, Cui et al. 2019), the later the class the fewer; 1 leaves them as they are.
         outside: another dataset with rows of the same shape, of which a thousand are looked at after every epoch: how
@@ -36,8 +35,8 @@ class DataConfig:
         test: share of all rows held out (ignored where the dataset has an official split); 0 only where no true label
             is known, and there is nothing to measure.
         validation: nested shares of the training part held out; the first is the one that rules read.
-        prior: the π that methods are told: ``unlabeled`` = share of positives in U, ``all`` = in P and U
-            together (as in the original benchmark code), or a number. prior_scale multiplies it.
+        prior: the π that methods are given: ``unlabeled`` = share of positives in U, ``all`` = in P and U
+            together (as in some published code), or a number. prior_scale multiplies it.
     """
 
     name: str = "spambase"
@@ -66,13 +65,14 @@ class DataConfig:
     @model_validator(mode="before")
     @classmethod
     def _defaults_of_own_data(cls, given: Any) -> Any:
-        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
-        if not isinstance(raw, dict) or not isinstance(raw.get("file"), str) or not raw["file"]:
-            return given
-        stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
-        only_observed = raw.get("observed") and not raw.get("label")
-        raw = {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
-        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+        def add(raw: dict[str, Any]) -> dict[str, Any]:
+            if not isinstance(raw.get("file"), str) or not raw["file"]:
+                return raw
+            stem = PurePath(raw["file"]).name.removesuffix(".gz").rpartition(".")[0]
+            only_observed = raw.get("observed") and not raw.get("label")
+            return {"name": stem or "own", **({"test": 0.0} if only_observed else {}), **raw}
+
+        return with_defaults(given, add)
 
     @model_validator(mode="after")
     def _own_data_fits(self) -> "DataConfig":
@@ -83,17 +83,17 @@ class DataConfig:
                 raise ValueError(f"{given[0]} names a column or value of data.file, and there is no file; name it")
             return self
         if not (self.label or self.observed):
-            raise ValueError("file needs label (its column of true labels) or observed (labelled or unlabelled)")
+            raise ValueError("file needs label (its column of true labels) or observed (labeled or unlabeled)")
         for value, column in (("positive", "label"), ("labeled", "observed")):
             if value in given and column not in given:
                 raise ValueError(f"{value} is a value of the column that {column} names; name that column")
         if self.options:
             raise ValueError("options are arguments of a registered dataset, and have no effect on a file; remove them")
         if self.observed and (self.c, self.mechanism) != (0.1, "scar"):
-            raise ValueError("c and mechanism say which rows get labelled, and observed says so already; remove them")
+            raise ValueError("c and mechanism say which rows get labeled, and observed says so already; remove them")
         if not self.truth and isinstance(self.prior, str):
             raise ValueError(
                 f"prior is {self.prior!r}, which counts true labels, and there is no label: expected a number, the "
-                "share of positives among the unlabelled rows"
+                "share of positives among the unlabeled rows"
             )
         return self

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import STRICT, PositiveInt, Share
+from jaxpu.config.base import AnyExperiment, check_names
+from jaxpu.config.common import STRICT, Count, PositiveInt, Share
 from jaxpu.config.experiment import Experiment
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import as_dict
@@ -24,8 +24,6 @@ THEORY = ("flip_theory", "heal_theory", "total_theory", "slow_updates", "fast_up
 """Columns with what closed forms say of a run."""
 CONTINUED = ("ranked_at", "healthy_at")
 """Columns of runs that went on after their training."""
-
-Count = Annotated[int, Field(strict=True, ge=0)]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -196,10 +194,7 @@ class EnsembleExperiment(AnyExperiment):
     @field_validator("methods")
     @classmethod
     def _names_differ(cls, value: tuple[str | dict[str, Any], ...]) -> tuple[str | dict[str, Any], ...]:
-        names = [named(entry).name for entry in value]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
+        check_names([named(entry).name for entry in value])
         return value
 
 

@@ -8,16 +8,11 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.base import AnyExperiment
+from jaxpu.config.base import AnyExperiment, check_names
 from jaxpu.config.common import STRICT
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
-from jaxpu.config.schema import (
-    ModelConfig,
-    SelectionConfig,
-    TrainingConfig,
-    as_dict,
-)
+from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import mistaken, put, validate, value_at
 from jaxpu.methods import Method, as_entry, asks_for, named_method
 from jaxpu.selection import RULES
@@ -120,10 +115,7 @@ class Experiment(AnyExperiment):
     @classmethod
     def _methods_exist(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         resolved = [named_method(entry) for entry in value]
-        names = [name for name, _ in resolved]
-        twice = sorted({n for n in names if names.count(n) > 1})
-        if twice:
-            raise ValueError(f"method names must differ; {', '.join(twice)} appears twice (give the variant a 'name')")
+        check_names([name for name, _ in resolved])
         wrong = [line for entry, (_, method) in zip(value, resolved, strict=True) for line in mistaken(entry, method)]
         if wrong:
             raise ValueError(wrong[0])
@@ -149,6 +141,14 @@ class Experiment(AnyExperiment):
         return self
 
     @model_validator(mode="after")
+    def _default_rules_need_no_unknown_label(self) -> "Experiment":
+        s = self.selection
+        if not self.data.truth and s.rules == SelectionConfig().rules and s.default.entry.label_free:
+            known = tuple(rule for rule in s.rules if rule.entry.label_free)
+            object.__setattr__(self, "selection", dataclasses.replace(s, rules=known))
+        return self
+
+    @model_validator(mode="after")
     def _what_many_classes_allow(self) -> "Experiment":
         if self.kind == "pu":
             return self
@@ -156,19 +156,17 @@ class Experiment(AnyExperiment):
             if not rule.entry.any_task:
                 choices = [name for name, rule in RULES.items() if rule.any_task]
                 raise ValueError(
-                    f"selection rule {rule.name!r} wants positive and unlabelled rows; of many classes {choices}"
+                    f"selection rule {rule.name!r} wants positive and unlabeled rows; of many classes {choices}"
                 )
         for name, method in map(named_method, self.methods):
             if not asks_for(method, "y") or method.mixup or method.batching != "mixed" or method.decision != "half":
                 raise ValueError(
-                    f"method {name!r} is one of positive and unlabelled data; of many classes "
+                    f"method {name!r} is one of positive and unlabeled data; of many classes "
                     "'pn' with any surrogate, without penalty"
                 )
         for name in ("scenario", "mechanism", "c", "prior", "prior_scale"):
             if getattr(self.data, name) != getattr(DataConfig(), name):
-                raise ValueError(
-                    f"data.{name} is of labelled positives; of many classes it has no effect: leave it out"
-                )
+                raise ValueError(f"data.{name} is of labeled positives; of many classes it has no effect: leave it out")
         return self
 
     @model_validator(mode="after")

@@ -5,18 +5,17 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-from jaxpu.config.errors import ConfigError, shown
+from jaxpu.config.common import ConfigError
 from jaxpu.config.identity import digest
+from jaxpu.errors import shown
 
 Grid = dict[str, list[Any]] | list[dict[str, Any]]
 """Dotted paths to lists of values, of which all combinations are meant; or rows, each a mapping of paths to values."""
 
 COUNTS = ("seeds", "first_seed")
 """What a row may say besides settings; it is no column."""
-
-AnyCell = TypeVar("AnyCell")
 
 
 def checked_grid(value: Any) -> Any:
@@ -69,7 +68,7 @@ def points(grid: Grid, leave_out: Sequence[str] = ()) -> Iterator[dict[str, Any]
         yield from (row for place, row in enumerate(kept) if not leave_out or row not in kept[:place])
 
 
-def finish(cells: Sequence[AnyCell], columns: Sequence[str]) -> list[AnyCell]:
+def finish(cells: Sequence[Any], columns: Sequence[str]) -> list[Any]:
     """Give the points of all cells the same columns, each of one type; refuse cells that are equal.
 
     Args:
@@ -80,23 +79,15 @@ def finish(cells: Sequence[AnyCell], columns: Sequence[str]) -> list[AnyCell]:
     """
     seen: dict[str, int] = {}
     for place, cell in enumerate(cells):
-        first = seen.setdefault(digest(*_settings(cell)), place)
+        first = seen.setdefault(digest(*cell.settings), place)
         if first != place:
             one, other = (f"{_name(cells[i])!r} (cell {i + 1})" for i in (first, place))
             raise ConfigError(f"{one} and {other} have equal settings, however they are written; keep one")
-    typed = {column: _one_type([_point(cell).get(column) for cell in cells]) for column in columns}
+    typed = {column: _one_type([cell.point.get(column) for cell in cells]) for column in columns}
     return [
-        dataclasses.replace(cell, point={column: typed[column][place] for column in columns})  # pyright: ignore[reportArgumentType]
+        dataclasses.replace(cell, point={column: typed[column][place] for column in columns})
         for place, cell in enumerate(cells)
     ]
-
-
-def _settings(cell: Any) -> tuple[Any, ...]:
-    return cell.settings
-
-
-def _point(cell: Any) -> dict[str, Any]:
-    return cell.point
 
 
 def _name(cell: Any) -> str:

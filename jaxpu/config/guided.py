@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import STRICT
+from jaxpu.config.common import STRICT, with_defaults
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points, swept
 from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
@@ -151,14 +150,12 @@ class GuidedExperiment(AnyExperiment):
     @model_validator(mode="before")
     @classmethod
     def _groups_have_defaults(cls, given: Any) -> Any:
-        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
-        if not isinstance(raw, dict):
-            return given
-        for name, defaults in _DEFAULTS.items():
-            own = raw.get(name)
-            if isinstance(own, dict):
-                raw = {**raw, name: ({} if own.get("file") or own.get("module") else defaults) | own}
-        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+        def add(raw: dict[str, Any]) -> dict[str, Any]:
+            groups = {name: own for name in _DEFAULTS if isinstance(own := raw.get(name), dict)}
+            kept = {name: own for name, own in groups.items() if not own.get("file") and not own.get("module")}
+            return raw | {name: _DEFAULTS[name] | own for name, own in kept.items()}
+
+        return with_defaults(given, add)
 
     @model_validator(mode="after")
     def _all_labels_are_known(self) -> "GuidedExperiment":

@@ -9,11 +9,12 @@ from typing import Any
 import yaml
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.errors import ConfigError, unknown
+from jaxpu.config.common import ConfigError
 from jaxpu.config.grid import COUNTS, swept
 from jaxpu.config.schema import as_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
 from jaxpu.config.validate import put, validate
+from jaxpu.errors import unknown
 from jaxpu.functions import label
 
 KINDS: dict[str, str] = {
@@ -84,14 +85,9 @@ def parse(raw: Mapping[str, Any], where: str = "configuration") -> Any:
     return validate(getattr(importlib.import_module(module), name), raw, where)
 
 
-def to_dict(experiment: Any) -> dict[str, Any]:
-    """The experiment as plain data, everything resolved; ``parse(to_dict(e)) == e``."""
-    return as_dict(experiment)
-
-
 def dump(experiment: AnyExperiment) -> str:
     """The resolved experiment as YAML."""
-    return dump_yaml(_written(to_dict(experiment)))
+    return dump_yaml(_written(as_dict(experiment)))
 
 
 def _written(value: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from jaxpu.config.errors import ConfigError, lines_of, shown, unknown
+from jaxpu.config.common import ConfigError
+from jaxpu.errors import lines_of, shown, unknown
 
 Kind = TypeVar("Kind")
 

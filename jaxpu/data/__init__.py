@@ -1,6 +1,6 @@
-"""Datasets by name, from files and from arrays; positive-unlabelled samples of them; batch plans (``plan``).
+"""Datasets by name, from files and from arrays; positive-unlabeled samples of them; batch plans (``plan``).
 
-    DataConfig ── load ──► Dataset ── prepare ──► rows of one seed: split, labelled, standardised
+    DataConfig ── load ──► Dataset ── prepare ──► rows of one seed: split, labeled, standardised
 
 A registered dataset is a function from keyword options to a `Dataset`. To add one, write such a function (in
 ``embedded`` or ``synthetic``, or as in ``images`` when it must be fetched), let the first line of its docstring say

@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxpu.config import ConfigError, DataConfig
 from jaxpu.data.dataset import Dataset
-from jaxpu.data.loading import load
+from jaxpu.data.loading import keep, load
 
 OUTSIDE_ROWS = 1000
 """How many rows of ``data.outside`` are looked at."""
@@ -81,13 +81,6 @@ def labels_of(config: DataConfig, dataset: Dataset) -> np.ndarray:
     if dataset.classes is None:
         raise ConfigError(f"kind: {dataset.name} has two classes, and kind {config.task} wants more; take kind pu")
     return dataset.classes
-
-
-def keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:
-    """Keep a value in place of the oldest."""
-    while len(kept) >= most:
-        del kept[next(iter(kept))]
-    kept[key] = value
 
 
 def _outside(config: DataConfig) -> Dataset:

@@ -18,7 +18,7 @@ class Dataset:
         name: What the dataset is called in tables; of a registered one its key in ``DATASETS``.
         x: Raw features, one row an example. Standardise them on the training part of a split, never here.
         y: True labels, 1 = positive, 0 = negative; ``None`` where nobody knows them.
-        s: Observed labels, 1 = labelled positive, 0 = unlabelled; ``None`` where they are drawn from y.
+        s: Observed labels, 1 = labeled positive, 0 = unlabeled; ``None`` where they are drawn from y.
         description: One sentence: what a row is, and which class is the positive one.
         source: Authors, year and DOI; what to cite.
         licence: The licence of the data.
@@ -54,7 +54,7 @@ class Dataset:
             raise ValueError("expected true labels y, observed labels s, or both; got neither")
         if self.y is not None and self.s is not None and (odd := np.flatnonzero(self.s > self.y)).size:
             raise ValueError(
-                f"{odd.size} labelled rows are negative by their true label, first row {odd[0]} (the first is 0): "
+                f"{odd.size} labeled rows are negative by their true label, first row {odd[0]} (the first is 0): "
                 "P must be positive; correct s or y"
             )
 

@@ -1,11 +1,12 @@
 """Features as other people hold them, as one array of finite numbers; the first cell that is none is named."""
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32, Shaped
+
+from jaxpu.errors import repeated
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -17,8 +18,7 @@ def columns_of(frame: Any) -> dict[str, Any]:
         ValueError: two have the same.
     """
     names = [str(name) for name in frame.columns]
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
+    if twice := repeated(names):
         raise ValueError(f"the frame has the column {twice[0]!r} twice; rename or drop one")
     return {name: frame[key] for name, key in zip(names, frame.columns, strict=True)}
 

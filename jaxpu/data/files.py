@@ -8,7 +8,6 @@ import contextlib
 import csv
 import gzip
 import io
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import numpy as np
 import polars as pl
 
 from jaxpu.data.cells import TableError, cut, listed
+from jaxpu.errors import repeated
 
 TEXT, PARQUET, ARRAYS = (".csv", ".tsv", ".txt"), (".parquet", ".pq"), (".npz",)
 """Endings of file names; those of text may be followed by .gz."""
@@ -196,6 +196,5 @@ def _check_names(path: Path, names: list[str]) -> None:
             f"{path}: column {names.index('') + 1} of {len(names)} has no name; name it, or drop it "
             "(pandas writes its index so: index=False)"
         )
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
+    if twice := repeated(names):
         raise TableError(f"{path} has the column {cut(twice[0])} twice; rename or drop one")

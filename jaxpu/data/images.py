@@ -56,14 +56,7 @@ def fashion_mnist(*, rows: int | None = None) -> Dataset:
 
     The positive classes are T-shirt, pullover, dress, coat and shirt (0, 2, 3, 4, 6).
 
-    Args:
-        rows: use the first so many training images, and a sixth as many test images; None uses all 60,000.
-
-    Returns:
-        x (n, 28, 28), not to be standardised further, with the official test split.
-
-    Raises:
-        ValueError: The images are neither in ``JAXPU_DATA_DIR`` nor to be had from OpenML, or there are fewer rows.
+    Options, shapes and errors: as of :func:`mnist`.
     """
     source = "Xiao, Rasul, Vollgraf (2017), Fashion-MNIST, arXiv 1708.07747"
     return _dataset("fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), rows, source, "MIT (Zalando SE)")
@@ -74,14 +67,7 @@ def cifar10(*, rows: int | None = None) -> Dataset:
 
     The positive classes are airplane, automobile, ship and truck (0, 1, 8, 9).
 
-    Args:
-        rows: use the first so many training images, and a sixth as many test images; None uses all 50,000.
-
-    Returns:
-        x (n, 32, 32, 3), not to be standardised further, with the official test split.
-
-    Raises:
-        ValueError: The images are neither in ``JAXPU_DATA_DIR`` nor to be had from TFDS, or there are fewer rows.
+    Options and errors: as of :func:`mnist`, of 50,000 training images. Returns x (n, 32, 32, 3).
     """
     source = "Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images"
     return _dataset("cifar10", cifar10.__doc__, (0, 1, 8, 9), rows, source, "none stated; free use with citation")

@@ -95,7 +95,7 @@ def coded(
     counts = +counts  # asking for None has counted it
     if len(counts) != 2:
         remedy = "keep two of them" if len(counts) > 2 else "one is not enough to learn from"
-        raise ValueError(f"{column} holds {_values(len(counts))}, expected two: {_listed(counts)}; {remedy}")
+        raise ValueError(f"{column} holds {_rows(len(counts), 'value')}, expected two: {_listed(counts)}; {remedy}")
     setting = "positive" if meaning == "positive" else "labeled"
     chosen = _given(one, counts, column) if one is not None else _known(counts, blank)
     if chosen is _UNKNOWN:
@@ -151,12 +151,8 @@ def _known(counts: Counter, blank: bool) -> Any:
     return others[0] if blank and len(others) == 1 else _UNKNOWN
 
 
-def _rows(number: int) -> str:
-    return f"{number} row" + ("" if number == 1 else "s")
-
-
-def _values(number: int) -> str:
-    return f"{number} value" + ("" if number == 1 else "s")
+def _rows(number: int, what: str = "row") -> str:
+    return f"{number} {what}" + ("" if number == 1 else "s")
 
 
 def _listed(counts: Counter) -> str:

@@ -14,6 +14,7 @@ from jaxpu.data.dataset import Dataset, first_line
 from jaxpu.data.embedded import breast_cancer, digits, spambase
 from jaxpu.data.images import cifar10, fashion_mnist, files_of, mnist
 from jaxpu.data.synthetic import gaussians, mixture
+from jaxpu.errors import shown
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "spambase": spambase,
@@ -62,7 +63,7 @@ def load(wanted: str | DataConfig, **options: Any) -> Dataset:
         return _named(wanted, options)
     try:
         return _from_file(wanted) if wanted.file else _named(wanted.name, wanted.options)
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"data{'.file' if wanted.file else ''}: {error}") from None
 
 
@@ -92,8 +93,23 @@ def _named(name: str, options: dict[str, Any]) -> Dataset:
     if odd:
         known = ", ".join(choices) or "none"
         raise ValueError(f"dataset {name!r} has no option {odd[0]!r}; its options: {known}")
+    for option, value in options.items():
+        _check_option(name, option, value, choices[option].default)
     sources = files_of(name) if name in FETCHED else []
     return _kept(functools.partial(loader, **options), (loader, *sorted(options.items())), sources)
+
+
+def _check_option(name: str, option: str, value: Any, default: Any) -> None:
+    """Refuse an option of another type than its default."""
+    kinds: dict[type, tuple[Any, str]] = {
+        bool: (bool, "true or false"),
+        int: (int, "a whole number"),
+        float: (int | float, "a number"),
+        str: (str, "text"),
+    }
+    kind, words = kinds.get(type(default), (object, ""))
+    if not isinstance(value, kind) or (isinstance(value, bool) and words.endswith("number")):
+        raise ValueError(f"options: dataset {name!r} takes {words} as {option}, got {shown(value)}")
 
 
 def _from_file(wanted: DataConfig) -> Dataset:
@@ -104,7 +120,6 @@ def _from_file(wanted: DataConfig) -> Dataset:
 
 
 _LOADED: dict[tuple[Any, ...], Dataset] = {}
-_MOST_LOADED = 8
 
 
 def _kept(load_now: Callable[[], Dataset], key: tuple[Any, ...], sources: list[Path]) -> Dataset:
@@ -115,10 +130,15 @@ def _kept(load_now: Callable[[], Dataset], key: tuple[Any, ...], sources: list[P
         found = load_now()
         if None in stamps:  # changed a moment ago: the next change might leave the same stamp
             return found
-        while len(_LOADED) >= _MOST_LOADED:
-            del _LOADED[next(iter(_LOADED))]
-        _LOADED[key] = found
+        keep(_LOADED, key, found, most=8)
     return _LOADED[key]
+
+
+def keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> None:
+    """Keep a value in place of the oldest."""
+    while len(kept) >= most:
+        del kept[next(iter(kept))]
+    kept[key] = value
 
 
 def _stamp(path: Path) -> tuple[int, ...] | str | None:

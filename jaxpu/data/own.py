@@ -1,7 +1,7 @@
 """Datasets of your own: from arrays, data frames and files, checked before anything is trained.
 
     features                        labels
-    numbers only, all finite   ──►  y: true labels, or s: labelled / unlabelled, or both   ──►  Dataset
+    numbers only, all finite   ──►  y: true labels, or s: labeled / unlabeled, or both   ──►  Dataset
 
 A data frame is anything with ``columns`` whose columns have ``to_numpy``, as those of polars and pandas; neither is
 imported for it. Rows in messages count from 0 for arrays and frames, and from 1 below the header for files.
@@ -36,9 +36,9 @@ def from_arrays(
     Args:
         x: features, an array (n, ...) or a data frame of numbers.
         y: true labels (n,) of two values, or the name of the frame's column that holds them.
-        s: observed labels (n,): labelled or unlabelled, which may be blank; or the name of a column.
+        s: observed labels (n,): labeled or unlabeled, which may be blank; or the name of a column.
         name: what the dataset is called. positive: the value of y that means positive. labeled: that of s that means
-            labelled; see :func:`jaxpu.data.labels.coded` for those that are known.
+            labeled; see :func:`jaxpu.data.labels.coded` for those that are known.
         feature_names: of an array without names. test_rows: row numbers of a test set of your own.
         standardize: whether features get zero mean and unit deviation. description: one sentence.
 
@@ -110,7 +110,7 @@ def from_file(
     Args:
         path: the file; its name ends in .csv, .tsv, .txt (all also .gz), .parquet, .pq or .npz.
         label: column of the true labels. positive: its value that means positive.
-        observed: column that says which rows are labelled. labeled: its value that means so.
+        observed: column that says which rows are labeled. labeled: its value that means so.
         name: what the dataset is called; the file's name if empty.
 
     Raises:
@@ -121,7 +121,7 @@ def from_file(
     path = files.expanded(path)
     wanted = [column for column in dict.fromkeys((label, observed)) if column]
     if not wanted:
-        raise ValueError(f"{path}: say which column holds the labels: label (true ones) or observed (labelled or not)")
+        raise ValueError(f"{path}: say which column holds the labels: label (true ones) or observed (labeled or not)")
     try:
         if files.ending(path) in files.ARRAYS:
             held = files.read_arrays(path, ["x", *wanted], ["feature_names"])
@@ -150,7 +150,7 @@ def _labels(
         y = coded(features.plain(y, n, y_name), one=positive, column=y_name, first_row=first_row)
     if s is not None:
         s = features.plain(s, n, s_name)
-        s = coded(s, one=labeled, column=s_name, first_row=first_row, meaning="labelled", blank=True)
+        s = coded(s, one=labeled, column=s_name, first_row=first_row, meaning="labeled", blank=True)
     return {"y": y, "s": s}
 
 

@@ -67,7 +67,7 @@ def separate_plan(
     """One epoch of separate batches of U and P, as in the published VPU (Chen et al. 2020).
 
     U is gone through once. P is gone through again and again, each time in a fresh order, so that over the
-    epoch every labelled row appears equally often up to one.
+    epoch every labeled row appears equally often up to one.
 
     Args:
         key: A single random key.
@@ -89,7 +89,7 @@ def separate_plan(
         ((2, 8), [2, 3, 4, 5, 6], [0, 0, 1, 1])
     """
     if isinstance(n_labeled, int) and not 0 < n_labeled < n_rows:
-        raise ValueError(f"expected at least one labelled row and one other among {n_rows}, got {n_labeled} labelled")
+        raise ValueError(f"expected at least one labeled row and one other among {n_rows}, got {n_labeled} labeled")
     steps = steps_per_epoch(n_rows, batch_size)
     used = n_rows if used is None else used
     unlabeled_key, labeled_key = jax.random.split(key)
@@ -116,7 +116,7 @@ def _shuffled(key: PRNGKeyArray, used: Bool[Array, " n"]) -> Int[Array, " n"]:
 def _rounds(
     key: PRNGKeyArray, used: Bool[Array, " places"], labeled: Bool[Array, " n"], n_labeled: ScalarLike
 ) -> Int[Array, " places"]:
-    """Labelled rows for the places that are used: round after round of all of them, each in an order of its own.
+    """Labeled rows for the places that are used: round after round of all of them, each in an order of its own.
 
     The rows are numbered at random first, so that it is chance which of them the last, partial round holds.
     """

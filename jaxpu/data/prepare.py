@@ -1,11 +1,11 @@
 """The data of one run: which arrays it shares with others, and the row numbers that are its seed's own.
 
     Dataset ──► Arrays, shared by all runs
-       └─ seed ──► split ──► long tail ──► labelled / unlabelled ──► Rows, Prepared
+       └─ seed ──► split ──► long tail ──► labeled / unlabeled ──► Rows, Prepared
 
 Where labels are observed nothing is drawn: P is the rows with s = 1, and U those with s = 0. In a single set U is what
 is left of the sample, in case-control a sample of its own: the rows are the same, and the prior is the share of
-positives among those of U in both. ``single_set_overlap`` puts the labelled rows into U as well. All parts are
+positives among those of U in both. ``single_set_overlap`` puts the labeled rows into U as well. All parts are
 stratified by s, so that the same rows come out whether the true labels are known or not.
 """
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from jaxpu.config import ConfigError, DataConfig, digest
 from jaxpu.data import sampling
-from jaxpu.data.content import arrays, identity, keep, labels_of
+from jaxpu.data.content import arrays, identity, labels_of
 from jaxpu.data.dataset import Dataset
+from jaxpu.data.loading import keep
 
 
 class Rows(NamedTuple):
@@ -41,9 +42,9 @@ class Rows(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """One seed of one data configuration: rows, sizes, and what methods are told: the prior, rows of every class.
+    """One seed of one data configuration: rows, sizes, and what methods are given: the prior, rows of every class.
 
-    Where no true label is known the classes are unlabelled and labelled.
+    Where no true label is known the classes are unlabeled and labeled.
     """
 
     rows: Rows
@@ -81,22 +82,22 @@ def _prepare(c: DataConfig, dataset: Dataset, seed: int) -> Prepared:
         split = sampling.split(by, seed, test=c.test, validation=c.validation, test_rows=dataset.test_rows)
         if c.imbalance > 1:
             split = split._replace(train=sampling.long_tail(labels, split.train, seed, ratio=c.imbalance))
-        labelled = _labelled(c, dataset, split, seed)
+        labeled = _labeled(c, dataset, split, seed)
     except ValueError as error:
         raise ConfigError(f"data: {error}") from None
     if dataset.y is not None and not len(split.test):
         raise ConfigError("data.test: 0 leaves no row to measure on, expected a share in (0, 1) where labels are known")
-    if c.task == "pu" and not 0 < labelled.prior < 1:
+    if c.task == "pu" and not 0 < labeled.prior < 1:
         raise ConfigError(
-            f"data.prior_scale: the class prior told to methods must lie in (0, 1), got {labelled.prior:.3f}"
+            f"data.prior_scale: the class prior given to methods must lie in (0, 1), got {labeled.prior:.3f}"
         )
     mean, sd = np.zeros(dataset.x.shape[1:], np.float32), np.ones(dataset.x.shape[1:], np.float32)
     if dataset.standardize:
         mean, sd = sampling.standardization(dataset.x, split.train)
     outside = arrays(c, dataset).outside
-    rows = _rows(split, labelled, mean, sd, outside)
+    rows = _rows(split, labeled, mean, sd, outside)
     counts = np.bincount(labels[rows.train], minlength=int(labels.max(initial=1)) + 1)
-    return Prepared(rows, _val_sizes(c, split.validation_sizes), labelled.prior, tuple(counts.tolist()))
+    return Prepared(rows, _val_sizes(c, split.validation_sizes), labeled.prior, tuple(counts.tolist()))
 
 
 def _check(c: DataConfig, dataset: Dataset) -> None:
@@ -106,14 +107,14 @@ def _check(c: DataConfig, dataset: Dataset) -> None:
     if isinstance(c.prior, str):
         raise ConfigError(
             f"data.prior: {c.prior!r} counts true labels, and {dataset.name} has observed ones only: "
-            "expected a number, the share of positives among the unlabelled rows"
+            "expected a number, the share of positives among the unlabeled rows"
         )
     if c.imbalance > 1:
         raise ConfigError(f"data.imbalance: thinning classes out needs true labels, and {dataset.name} has none")
 
 
-class _Labelled(NamedTuple):
-    """Places in the training and the validation set, those with a label first, and the prior that methods are told."""
+class _Labeled(NamedTuple):
+    """Places in the training and the validation set, those with a label first, and the prior that methods are given."""
 
     train: np.ndarray
     n_labeled: int
@@ -122,53 +123,54 @@ class _Labelled(NamedTuple):
     prior: float
 
 
-def _labelled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) -> _Labelled:
+def _labeled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) -> _Labeled:
     if c.task != "pu":
-        return _Labelled(np.arange(len(split.train)), len(split.train), np.arange(0), 0, float("nan"))
+        return _Labeled(np.arange(len(split.train)), len(split.train), np.arange(0), 0, float("nan"))
     parts = ((split.train, seed), (split.validation, (seed, 1)))
-    sampled = [_sample(c, dataset, rows, key) for rows, key in parts]
+    score = None if dataset.s is not None or c.mechanism == "scar" else _score(dataset, split.train)
+    sampled = [_sample(c, dataset, rows, key, score) for rows, key in parts]
     (labeled, unlabeled, priors), (val_labeled, val_unlabeled, _) = sampled
     prior = (priors[c.prior] if isinstance(c.prior, str) else c.prior) * c.prior_scale
     both, val_both = np.concatenate([labeled, unlabeled]), np.concatenate([val_labeled, val_unlabeled])
-    return _Labelled(both, len(labeled), val_both, len(val_labeled), prior)
+    return _Labeled(both, len(labeled), val_both, len(val_labeled), prior)
 
 
 def _sample(
-    c: DataConfig, dataset: Dataset, rows: np.ndarray, key: sampling.Key
+    c: DataConfig, dataset: Dataset, rows: np.ndarray, key: sampling.Key, score: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """Places of P and of U among some rows, drawn or as observed, and the priors that true labels tell."""
     y = None if dataset.y is None else dataset.y[rows]
     if dataset.s is None:
         assert y is not None  # a Dataset has one of them
-        score = None if c.mechanism == "scar" else _score(dataset)[rows]
-        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=score)
+        q = None if score is None else score[rows]
+        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=q)
         return drawn.labeled, drawn.unlabeled, {"unlabeled": drawn.prior, "all": drawn.prior_all}
     s = dataset.s[rows]
     labeled = np.flatnonzero(s == 1)
     unlabeled = np.arange(len(s)) if c.scenario == "single_set_overlap" else np.flatnonzero(s == 0)
     if not len(labeled) or not len(unlabeled):
-        which = "labelled" if not len(labeled) else "unlabelled"
+        which = "labeled" if not len(labeled) else "unlabeled"
         raise ValueError(
             f"no {which} row among {len(s)} of a part; make validation larger, or test and validation smaller"
         )
     if y is None:
         return labeled, unlabeled, {}
-    told = {"unlabeled": y[unlabeled], "all": y[np.concatenate([labeled, unlabeled])]}
-    return labeled, unlabeled, {name: float(part.mean()) for name, part in told.items()}
+    known = {"unlabeled": y[unlabeled], "all": y[np.concatenate([labeled, unlabeled])]}
+    return labeled, unlabeled, {name: float(part.mean()) for name, part in known.items()}
 
 
-def _rows(split: sampling.Split, labelled: _Labelled, mean: np.ndarray, sd: np.ndarray, outside: np.ndarray) -> Rows:
+def _rows(split: sampling.Split, labeled: _Labeled, mean: np.ndarray, sd: np.ndarray, outside: np.ndarray) -> Rows:
     return Rows(
-        train=split.train[labelled.train].astype(np.int32),
+        train=split.train[labeled.train].astype(np.int32),
         val=split.validation.astype(np.int32),
-        val_pu=labelled.val_pu.astype(np.int32),
+        val_pu=labeled.val_pu.astype(np.int32),
         test=split.test.astype(np.int32),
         mean=mean,
         sd=sd,
-        n_labeled=np.int32(labelled.n_labeled),
-        n_train=np.int32(len(labelled.train)),
-        n_val_labeled=np.int32(labelled.n_val_labeled),
-        n_val_pu=np.int32(len(labelled.val_pu)),
+        n_labeled=np.int32(labeled.n_labeled),
+        n_train=np.int32(len(labeled.train)),
+        n_val_labeled=np.int32(labeled.n_val_labeled),
+        n_val_pu=np.int32(len(labeled.val_pu)),
         outside=outside,
     )
 
@@ -182,8 +184,9 @@ def _val_sizes(config: DataConfig, sizes: tuple[int, ...]) -> tuple[tuple[str, i
 _SCORES: dict[str, np.ndarray] = {}
 
 
-def _score(dataset: Dataset) -> np.ndarray:
-    """The propensity score of all rows, computed once a content."""
-    if dataset.content not in _SCORES:
-        keep(_SCORES, dataset.content, sampling.propensity_score(dataset.x, dataset.truth), most=8)
-    return _SCORES[dataset.content]
+def _score(dataset: Dataset, train: np.ndarray) -> np.ndarray:
+    """The propensity score of all rows, fitted on the training rows; computed once for all label frequencies."""
+    key = digest(dataset.content, train.tolist())
+    if key not in _SCORES:
+        keep(_SCORES, key, sampling.propensity_score(dataset.x, dataset.truth, train), most=64)
+    return _SCORES[key]

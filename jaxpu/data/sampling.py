@@ -1,10 +1,10 @@
-"""From true labels to a positive-unlabelled training set: which positives are labelled, and which rows are U.
+"""From true labels to a positive-unlabeled training set: which positives are labeled, and which rows are U.
 
-Positives are labelled completely at random (SCAR) or depending on the features (SAR). The labelled set is a pure
+Positives are labeled completely at random (SCAR) or depending on the features (SAR). The labeled set is a pure
 function of the labels, the key, c, the mechanism and its score, and of nothing else: every method and every
-scenario of a seed shares it, so differences between them are paired. With one key, a larger c adds labelled rows to
+scenario of a seed shares it, so differences between them are paired. With one key, a larger c adds labeled rows to
 those of a smaller c. Rows are row numbers into the labels given; how many come out does not depend on the key, which
-can serve a seed's split and its labelling: they draw from independent streams.
+can serve a seed's split and its labeling: they draw from independent streams.
 """
 
 from collections.abc import Callable
@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Num
 
-from jaxpu.data.keys import Key, Rows, choose, floor_of, generator
 from jaxpu.data.labels import Labels, Unchecked, is_positive
-from jaxpu.data.splitting import Split, long_tail, split, standardization
+from jaxpu.data.splitting import Key, Rows, Split, floor_of, generator, long_tail, split, standardization
+from jaxpu.errors import unknown
 
 __all__ = [
     "MECHANISMS",
@@ -32,12 +32,19 @@ __all__ = [
 ]
 
 
+SCENARIOS = ("case_control", "single_set", "single_set_overlap")
+"""What U is. ``case_control``: P and U are two samples, U of all negatives and n_P positives, labeled ones taken again
+to reach n_P. ``single_set``: one sample that the labeled rows leave: π falls from n_P / n to (n_P - n_L) / (n - n_L).
+``single_set_overlap``: one sample in which they stay. In the first and the last U is all rows: they differ in what
+they stand for, not in their rows."""
+
+
 class PUSample(NamedTuple):
-    """A positive-unlabelled training set.
+    """A positive-unlabeled training set.
 
     Attributes:
         labeled: Rows of P, all positive, ascending.
-        unlabeled: Rows of U, ascending; they may include labelled rows (see `SCENARIOS`).
+        unlabeled: Rows of U, ascending; they may include labeled rows (see `SCENARIOS`).
         prior: Share π of positives in U: the class prior that the losses mean.
         prior_all: Share of positives in P and U taken together, which some public code passes for π.
     """
@@ -57,12 +64,12 @@ def pu_sample(
     mechanism: str = "scar",
     score: Float[np.ndarray, " n"] | None = None,
 ) -> PUSample:
-    """Turn labelled rows into a positive-unlabelled training set, and say which π of U that implies.
+    """Turn labeled rows into a positive-unlabeled training set, and say which π of U that implies.
 
     Args:
         labels: True labels (n,) of the training part.
-        key: Source of randomness; the labelled set is that of `label_positives`, whatever the scenario.
-        scenario: A key of `SCENARIOS`.
+        key: Source of randomness; the labeled set is that of `label_positives`, whatever the scenario.
+        scenario: One of `SCENARIOS`.
         c: Label frequency, in (0, 1].
         mechanism: A key of `MECHANISMS`.
         score: q (n,) for the SAR mechanisms.
@@ -82,11 +89,13 @@ def pu_sample(
         single_set 20 480 0.1667
         single_set_overlap 20 500 0.2
     """
-    unlabeled_rows = choose(SCENARIOS, scenario, "scenario")
+    if scenario not in SCENARIOS:
+        raise ValueError(unknown("scenario", scenario, SCENARIOS))
     labeled = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
-    unlabeled = unlabeled_rows(len(labels), labeled)
+    every = np.arange(len(labels))
+    unlabeled = np.delete(every, labeled) if scenario == "single_set" else every
     if len(unlabeled) == 0:
-        raise ValueError("every row is labelled, so no unlabelled row is left; lower c or add negatives")
+        raise ValueError("every row is labeled, so no unlabeled row is left; lower c or add negatives")
     n_positive = int(np.count_nonzero(labels[unlabeled]))
     return PUSample(
         labeled=labeled,
@@ -96,49 +105,24 @@ def pu_sample(
     )
 
 
-def case_control(n: int, labeled: Rows) -> Rows:
-    """P and U as two samples: U has all negatives and n_P positives, taking labelled ones again to reach n_P.
-
-    There are n_P positives in all, so U is all rows, as in `single_set_overlap`: the two differ in what they
-    stand for, not in their rows.
-    """
-    del labeled
-    return np.arange(n)
-
-
-def single_set(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labelled rows leave U: π falls from n_P / n to (n_P - n_L) / (n - n_L)."""
-    return np.delete(np.arange(n), labeled)
-
-
-def single_set_overlap(n: int, labeled: Rows) -> Rows:
-    """One sample, and the labelled rows stay in U: U is all rows, π = n_P / n."""
-    del labeled
-    return np.arange(n)
-
-
-SCENARIOS: dict[str, Callable[[int, Rows], Rows]] = {
-    "case_control": case_control,
-    "single_set": single_set,
-    "single_set_overlap": single_set_overlap,
-}
-"""Scenarios: (number of rows, labelled rows) -> rows of U, ascending."""
-
-
-def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[np.ndarray, " n"]:
+def propensity_score(
+    x: Num[np.ndarray, "n *features"], y: Unchecked, fitted_on: Rows | None = None
+) -> Float[np.ndarray, " n"]:
     """Score rows by how clearly positive they are: the q of the SAR mechanisms.
 
     q = P(y = 1 | x) of a logistic regression (L2, C = 1) on true labels and standardised, flattened features.
 
     Args:
-        x: Features of the training part.
+        x: Features.
         y: Their true labels.
+        fitted_on: Rows that the regression and the standardisation see, those of the training part: labels of test
+            rows are nobody's to use. None = all.
 
     Returns:
-        q (n,) in [0, 1], float64; it depends on nothing random.
+        q (n,) in [0, 1] of all rows, float64; it depends on nothing random.
 
     Raises:
-        ValueError: If the labels are not 0/1 of shape (n,) with n rows of x, or hold one class only.
+        ValueError: If the labels are not 0/1 of shape (n,) with n rows of x, or the rows seen hold one class only.
 
     Example:
         >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
@@ -150,11 +134,12 @@ def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[n
     positive = is_positive(y)
     if len(x) != len(positive):
         raise ValueError(f"expected one label a row, got {len(x)} rows of x and {len(positive)} labels")
-    if positive.all() or not positive.any():
+    rows = np.arange(len(x)) if fitted_on is None else fitted_on
+    if positive[rows].all() or not positive[rows].any():
         raise ValueError("a propensity score needs rows of both classes, got one class only")
-    mean, sd = standardization(x, np.arange(len(x)))
+    mean, sd = standardization(x, rows)
     features = ((x - mean) / sd).reshape(len(x), -1).astype(np.float64)
-    return LogisticRegression(max_iter=1000).fit(features, positive).predict_proba(features)[:, 1]
+    return LogisticRegression(max_iter=1000).fit(features[rows], positive[rows]).predict_proba(features)[:, 1]
 
 
 def label_positives(
@@ -165,7 +150,7 @@ def label_positives(
     mechanism: str = "scar",
     score: Unchecked | None = None,
 ) -> Rows:
-    """Choose which positives are labelled: n_L = max(1, ⌊c n_P⌋) of the n_P, without replacement.
+    """Choose which positives are labeled: n_L = max(1, ⌊c n_P⌋) of the n_P, without replacement.
 
     Weighted draws are the n_L largest of log w + Gumbel noise, which is sampling without replacement with
     probabilities proportional to w (Efraimidis and Spirakis 2006), stable however small the weights.
@@ -178,7 +163,7 @@ def label_positives(
         score: q (n,) in [0, 1] from `propensity_score`; needed by the SAR mechanisms, ignored by "scar".
 
     Returns:
-        Rows of the labelled positives, ascending.
+        Rows of the labeled positives, ascending.
 
     Raises:
         ValueError: If there is no positive, c is out of range, or the mechanism is unknown or has no score.
@@ -193,11 +178,12 @@ def label_positives(
         raise ValueError("there is no positive row to label")
     if not 0 < c <= 1:
         raise ValueError(f"expected a label frequency c in (0, 1], got {c}")
-    rank = choose(MECHANISMS, mechanism, "mechanism")
+    if mechanism not in MECHANISMS:
+        raise ValueError(unknown("mechanism", mechanism, MECHANISMS))
     q = np.ones(len(labels)) if mechanism == "scar" else _checked_score(score, len(labels), mechanism)
     noise = generator(key, "label").gumbel(size=len(positives))
     n_labeled = max(1, floor_of(c, len(positives)))
-    first = np.argsort(-rank(q[positives], noise), kind="stable")[:n_labeled]
+    first = np.argsort(-MECHANISMS[mechanism](q[positives], noise), kind="stable")[:n_labeled]
     return np.sort(positives[first])
 
 
@@ -231,7 +217,7 @@ MECHANISMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "sar_lbe_b": sar_lbe_b,
     "sar_pusb": sar_pusb,
 }
-"""Labelling mechanisms: (score q, Gumbel noise) of the n_P positives -> a rank; the largest are labelled."""
+"""Labeling mechanisms: (score q, Gumbel noise) of the n_P positives -> a rank; the largest are labeled."""
 
 
 def _checked_score(score: np.ndarray | None, n: int, mechanism: str) -> Float[np.ndarray, " n"]:

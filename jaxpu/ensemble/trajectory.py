@@ -24,6 +24,7 @@ def factor_trajectory(
         factors: start; only y is read. ratings, confidence: (m, n). iterations: static. ridge: λ.
 
     Example:
+        >>> import jax
         >>> ratings = jnp.array([[0.9, 0.1], [0.8, 0.2]])
         >>> start = als.start_factors(jax.random.key(0), (2, 2), 2)
         >>> path = factor_trajectory(start, ratings, jnp.ones((2, 2)), iterations=30, ridge=1e-3)

@@ -111,8 +111,8 @@ def mae(
     """Absolute error of the label's probability, 1 - p_y, for one logit |p - y| (Ghosh et al., AAAI 2017).
 
     Gradient: s = p (1 - p), in one logit sign(p - y) p (1 - p), ≃ 1 - p for p → 1 and ≃ p for p → 0. So at a label
-    that is predicted well this loss pulls like the cross-entropy, at one that is not hardly at all, where the
-    cross-entropy pulls with 1. Summed over all classes, Σ |q_k - p_k| is twice this.
+    that is predicted well its gradient is that of the cross-entropy, at one that is not it is close to 0, where that
+    of the cross-entropy is 1. Summed over all classes, Σ |q_k - p_k| is twice this.
 
     Example:
         >>> import jax.numpy as jnp

@@ -1,7 +1,7 @@
 """Gradients of the classification losses in closed form, to plot and to hold against what autodiff gives.
 
 The loss of a hard label has the gradient s(p_y) (r - e_y) with respect to the logits, r the softmax over the other
-classes; for one logit -s(p) if y = 1 and s(1 - p) if y = 0. How much an example pulls is its s, a function of the
+classes; for one logit -s(p) if y = 1 and s(1 - p) if y = 0. The size of an example's gradient is s, a function of the
 probability p = p_y that the model gives its label: the derivative with respect to the logit z_y, without the minus.
 
 >>> import jax.numpy as jnp
@@ -163,7 +163,7 @@ def logit_gradient(loss: str, logits: ClassLogits, labels: ClassLabels, **option
         share, p = distribution(labels, 2), jax.nn.sigmoid(z)
         return share[:, 0] * gradient_size(loss, 1 - p, **options) - share[:, 1] * gradient_size(loss, p, **options)
     classes = z.shape[1]
-    pull = distribution(labels, classes) * gradient_size(loss, jax.nn.softmax(z), **options)
+    size = distribution(labels, classes) * gradient_size(loss, jax.nn.softmax(z), **options)
     itself = jnp.eye(classes, dtype=bool)[None]
     others = jax.nn.softmax(jnp.where(itself, -jnp.inf, z[:, None, :]))
-    return jnp.einsum("nk,nkj->nj", pull, others - itself)
+    return jnp.einsum("nk,nkj->nj", size, others - itself)

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
 from jaxpu.methods.branches import Objective, branch_of, objective_of
-from jaxpu.methods.check import checked, decision_offset, known_options
-from jaxpu.methods.method import DECISIONS, Course, Method
+from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
+from jaxpu.methods.method import DECISIONS, Method, Schedule
 from jaxpu.methods.risks import Function, label, options_of
 from jaxpu.types import ScalarLike
 
@@ -48,6 +48,8 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    detach: ScalarLike
+    same_dropout: ScalarLike
     weight: ScalarLike
     weight_by_lambda: ScalarLike
     mix_unlabeled_only: ScalarLike
@@ -97,13 +99,15 @@ def hyper_of(
         decision=DECISIONS.index(method.decision),
         decision_offset=decision_offset(method),
         prior=prior,
-        anchor=Moving(*(column[0] for column in _moving([method.anchor]))),
+        anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
+        detach=method.detach,
+        same_dropout=method.same_dropout,
         weight=method.weight,
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
-        skip_without_positives=method.skip_without_positives,
+        skip_without_positives=skips_without_positives(method),
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,
@@ -111,13 +115,14 @@ def hyper_of(
         initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
-    return Hyper(*(kinds[type(v)](v) if type(v) in kinds else v for v in values))
+    typed: list[Any] = [kinds[type(v)](v) if type(v) in kinds else v for v in values]
+    return Hyper(*typed)
 
 
 def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objective: Objective) -> dict[str, Moving]:
     """The numbers of all branches by name, one a stage; 0 where the stage's risk has none of that name."""
 
-    def value(name: str, risk: Function, options: dict[str, Any]) -> float | Course:
+    def value(name: str, risk: Function, options: dict[str, Any]) -> float | Schedule:
         known = known_options(method, risk).numbers
         shared = {} if name in options_of(risk).numbers else method.options  # those of the memory
         return options.get(name, shared.get(name, known[name])) if name in known else 0.0
@@ -126,9 +131,9 @@ def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objec
     return {name: _moving([value(name, *part) for part in parts]) for name in sorted(names)}
 
 
-def _moving(values: Sequence[float | Course]) -> Moving:
-    courses = [value if isinstance(value, Course) else Course(value, value) for value in values]
-    columns = ([c.start for c in courses], [c.end for c in courses], [c.schedule == "step" for c in courses])
+def _moving(values: Sequence[float | Schedule]) -> Moving:
+    schedules = [value if isinstance(value, Schedule) else Schedule(value, value) for value in values]
+    columns = ([c.start for c in schedules], [c.end for c in schedules], [c.schedule == "step" for c in schedules])
     return Moving(*(np.array(column, np.float32) for column in columns))
 
 
@@ -138,8 +143,7 @@ def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
     elif method.class_weights == "effective_number":
         weights = losses.effective_number(jnp.array(counts), method.effective_beta)
     else:
-        labels = jnp.repeat(jnp.arange(len(counts)), jnp.array(counts))
-        weights = losses.inverse_frequency(labels, len(counts))
+        weights = losses.weighting.of_counts(jnp.array(counts))
     return np.asarray(weights, np.float32)
 
 
@@ -150,9 +154,9 @@ def _initial_p(training: TrainingConfig, prior: float) -> float:
 
 
 def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
-    """The numbers of one epoch, counted from 0: the stage's risk and options, and where courses are.
+    """The numbers of one epoch, counted from 0: the stage's risk and options, and where schedules are.
 
-    >>> method = Method("nnpu", options={"gamma": Course(1.0, 0.0)}, anchor=0.5)
+    >>> method = Method("nnpu", options={"gamma": Schedule(1.0, 0.0)}, anchor=0.5)
     >>> now = at(hyper_of(method, TrainingConfig(), 0.4), 1, 5)
     >>> float(now.options["gamma"]), float(now.anchor), int(now.risk)
     (0.75, 0.5, 0)
@@ -161,7 +165,7 @@ def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
     evenly = (places / max(epochs - 1, 1))[epoch]
     at_half_time = jnp.where(places < epochs // 2, 0.0, 1.0)[epoch]
 
-    def number(moving: Moving) -> Array:
+    def number(moving: Moving) -> Any:
         share = jnp.where(jnp.asarray(moving.step) > 0, at_half_time, evenly)
         return moving.start + (moving.end - moving.start) * share  # a constant stays that constant to the bit
 

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from jaxpu.methods.risks import Function, label
 
 Penalty = Literal["none", "log_mse", "point_process"]
+Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set"]
 Decision = Literal["half", "quantile", "max_shift"]
 ClassWeighting = Literal["none", "inverse_frequency", "effective_number"]
 
@@ -29,7 +30,7 @@ _STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
 
 @dataclass(frozen=True, config=_STRICT)
-class Course:
+class Schedule:
     """A number that moves along the epochs, evenly (``linear``) or at half time (``step``), from start to end."""
 
     start: Annotated[float, Field(allow_inf_nan=False)]
@@ -59,8 +60,8 @@ UPDATE = ("params", "rows", "logits", "labeled", "mask", "progress", "prior", "f
 """What the update of a memory may ask for."""
 
 
-def as_number(value: Any) -> float | Course:
-    """A finite number, also one that is written as text, or the course of one.
+def as_number(value: Any) -> float | Schedule:
+    """A finite number, also one that is written as text, or the schedule of one.
 
     Raises:
         ValueError: it is neither.
@@ -68,11 +69,13 @@ def as_number(value: Any) -> float | Course:
     >>> as_number("1e-3"), str(as_number({"start": 1, "end": 0.5}))
     (0.001, '1 to 0.5')
     """
-    if isinstance(value, Course):
+    if isinstance(value, Schedule):
         return value
     try:
-        number: Any = Course(**value) if isinstance(value, Mapping) else math.nan if isinstance(value, bool) else value
-        if isinstance(number, Course):
+        number: Any = (
+            Schedule(**value) if isinstance(value, Mapping) else math.nan if isinstance(value, bool) else value
+        )
+        if isinstance(number, Schedule):
             return number
         number = float(number)
     except (TypeError, ValueError):
@@ -82,15 +85,15 @@ def as_number(value: Any) -> float | Course:
     return number
 
 
-def _share(value: Any) -> float | Course:
+def _share(value: Any) -> float | Schedule:
     number = as_number(value)
-    ends = (number.start, number.end) if isinstance(number, Course) else (number,)
+    ends = (number.start, number.end) if isinstance(number, Schedule) else (number,)
     if not all(0 <= end <= 1 for end in ends):
-        raise ValueError("expected a number between 0 and 1, or a course between two")
+        raise ValueError("expected a number between 0 and 1, or a schedule between two")
     return number
 
 
-def _with_courses(options: Any) -> Any:
+def _with_schedules(options: Any) -> Any:
     if not isinstance(options, Mapping):
         return options
     return {name: as_number(value) if isinstance(value, Mapping) else value for name, value in options.items()}
@@ -104,7 +107,7 @@ def _plain(value: Any) -> Any:
     return label(value) if callable(value) else value
 
 
-ItsOptions = Annotated[dict[str, Any], BeforeValidator(_with_courses)]
+ItsOptions = Annotated[dict[str, Any], BeforeValidator(_with_schedules)]
 Unit = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -130,15 +133,19 @@ class Method:
 
     Attributes:
         risk: a name of :data:`jaxpu.methods.RISKS`, a function of your own, or ``package.module:function``.
-        options: of that risk (and of the memory's update): numbers, choices, or a :class:`Course` of a number; what
+        options: of that risk (and of the memory's update): numbers, choices, or a :class:`Schedule` of a number; what
             is not there is at its default. In YAML they stand beside the other fields: ``{risk: nnpu, gamma: 0.5}``.
         stages: other risks for the first epochs, one after the other; then comes ``risk``.
         memory: what is carried over steps, a :class:`Memory` or where it is, ``package.module:name``.
         class_weights: how a risk that asks for them weighs a row, by how rare its class is among the training rows; see
             :mod:`jaxpu.losses.weighting`. effective_beta: β of ``effective_number``.
         penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
-        anchor: a in the target, a number or a :class:`Course`; 1 treats the partner as certainly positive, 0 is the
+        anchor: a in the target, a number or a :class:`Schedule`; 1 treats the partner as certainly positive, 0 is the
             soft label.
+        pairing: whom a row is mixed with, see :mod:`jaxpu.mixup.pairing`: ``labeled_positives`` are drawn with
+            replacement, ``permuted_positives`` are gone through in a random order (published VPU).
+        detach: μ is a constant of the step; False lets the gradient through it too (published VPU).
+        same_dropout: the pass that gives μ and the mixed one drop the same units; False gives each a mask of its own.
         floor: lower bound of μ. partner_floor: lower bound of p(partner).
         weight: constant factor of the penalty. weight_by_lambda: multiply it with the batch's λ.
         mix_unlabeled_only: the penalty runs over unlabeled rows only (published VPU).
@@ -146,7 +153,10 @@ class Method:
         decision: ``half`` predicts positive at p > 1/2, ``quantile`` the top π share of the scores,
             ``max_shift`` p > max over the training set / 2 (published VPU).
         decision_offset: subtracted from logits before they are judged; None = what the risk's registry entry says.
-        skip_without_positives: a batch without a labeled positive changes nothing.
+        skip_without_positives: a batch without a labeled positive changes nothing. None = as in the benchmark code: so
+            it is for methods with mixup, which lack a partner there, and for the risks that say so in their registry
+            entry (``variational``, ``pudra_batch``, ``pudra_naive``); the other registered risks step on the unlabeled
+            rows alone. A function of your own skips, unless it asks for ``y``: an oracle's batches all have labels.
         source: where the method is from.
     """
 
@@ -157,7 +167,10 @@ class Method:
     class_weights: ClassWeighting = "none"
     effective_beta: Unit = 0.999
     penalty: Penalty = "none"
-    anchor: Annotated[float | Course, PlainValidator(_share)] = 1.0
+    anchor: Annotated[float | Schedule, PlainValidator(_share)] = 1.0
+    pairing: Pairing = "labeled_positives"
+    detach: bool = True
+    same_dropout: bool = False
     floor: Unit = 0.0
     partner_floor: Unit = 0.0
     weight: float = Field(default=1.0, ge=0)
@@ -166,7 +179,7 @@ class Method:
     batching: Literal["mixed", "separate"] = "mixed"
     decision: Decision = "half"
     decision_offset: float | None = None
-    skip_without_positives: bool = True
+    skip_without_positives: bool | None = None
     source: str = ""
 
     @model_validator(mode="after")

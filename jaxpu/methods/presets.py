@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from jaxpu.errors import unknown
 from jaxpu.methods.check import checked, known_options
-from jaxpu.methods.method import Course, Method
+from jaxpu.methods.method import Method, Schedule
 from jaxpu.methods.risks import RISKS, label, resolve
 
 _VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020"
@@ -49,6 +49,8 @@ METHODS: dict[str, Method] = {
         weight=0.3,
         weight_by_lambda=False,
         mix_unlabeled_only=True,
+        pairing="permuted_positives",
+        detach=False,
         batching="separate",
         decision="max_shift",
         source=_VPU,
@@ -57,12 +59,16 @@ METHODS: dict[str, Method] = {
     "vpudra_fixed": _VPUDRA,
     "vpudra_pp": replace(_VPUDRA, penalty="point_process"),
     "vpudra_softlabel": _SOFT,
-    "soft_anchor": replace(_SOFT, anchor=Course(1.0, 0.5), source=_SOFT_NOTE),
+    "soft_anchor": replace(_SOFT, anchor=Schedule(1.0, 0.5), source=_SOFT_NOTE),
     "soft_floor": replace(_SOFT, floor=0.5, source=_SOFT_NOTE),
     "soft_partner_floor": replace(_SOFT, partner_floor=0.7, source=_SOFT_NOTE),
     "soft_logmse": replace(_SOFT, penalty="log_mse", source=_SOFT_NOTE),
 }
-"""The presets by name: points in the family that the literature uses."""
+"""The presets by name: points in the family that the literature uses.
+
+A preset says nothing of the optimiser. The code of VPU's authors trains ``vpu_published`` with ``training: {optimizer:
+adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20}``.
+"""
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Method) if field.name != "options")
 
@@ -158,7 +164,7 @@ def describe(method: Method) -> str:
     floors = "".join(
         f", {name} >= {value:g}" for name, value in (("μ", method.floor), ("p(partner)", method.partner_floor)) if value
     )
-    number = a if isinstance(a, Course) else f"{a:g}"
+    number = a if isinstance(a, Schedule) else f"{a:g}"
     return f"{text} + {weight} · {method.penalty}(μ, p_mix), {kind} target (a = {number}){floors}"
 
 

@@ -1,7 +1,7 @@
 """Metrics on logits: masked, pure functions of arrays that run under ``jit`` and ``vmap``.
 
 Two kinds that must not be confused. *Oracle* metrics read true labels. *Proxy* metrics read only which rows
-are labelled positives, so they exist where PU learning is used in earnest.
+are labeled positives, so they exist where PU learning is used in earnest.
 
 Conventions, the same everywhere:
 
@@ -12,7 +12,7 @@ Conventions, the same everywhere:
 - Tied scores stay together: no threshold separates them, and a tied pair counts ½ in the AUC.
 - Undefined is NaN, never a plausible number: everything without rows, or with a NaN among the logits that
   count; recall, F1 and average precision without positives; AUC without positives or without negatives; a
-  proxy without labelled or without unlabelled rows. ``undefined_reason`` says which, in words. As in
+  proxy without labeled or without unlabeled rows. ``undefined_reason`` says which, in words. As in
   scikit-learn with ``zero_division=0``, precision and F1 are 0 if nothing is predicted positive.
 - float16 and bfloat16 are computed in float32, float64 in float64.
 """

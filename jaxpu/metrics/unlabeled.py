@@ -16,7 +16,7 @@ def score_summary(
 
     Args:
         logits: z, shape (n,).
-        labeled: 1 = labelled positive, 0 = unlabelled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         prior: π, the share of positives in U that the method is given; recorded beside what it is compared with.
         mask: 1 for a row that counts, shape (n,).
 

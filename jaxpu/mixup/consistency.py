@@ -1,6 +1,6 @@
-"""Penalties that pull the prediction p on a mixed example to its target μ, from log μ and log p, row by row.
+"""Penalties of the prediction p on a mixed example for its distance from the target μ, from log μ and log p.
 
-Both are least at p = μ. They differ in how hard they pull, with respect to the logit z of p = σ(z):
+Both are least at p = μ. They differ in the size of their gradient with respect to the logit z of p = σ(z):
 
 - log-MSE: -2 (log μ - log p)(1 - p), which keeps growing with the ratio μ/p;
 - point process: (p - μ)(1 - p), within ±1.

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Int, Key
 
+from jaxpu.positive import counted_rows, positives
 from jaxpu.types import Labeled, Mask, Rows
 
 
@@ -25,11 +26,30 @@ def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | Non
         [0, 1, 2]
     """
     labeled, counted = _rows(labeled, mask)
-    positive = counted & (labeled == 1)
+    positive = positives(labeled, counted)
     count = positive.sum()
     positives_first = jnp.argsort(~positive)
     draw = jax.random.randint(key, labeled.shape, 0, jnp.maximum(count, 1))
     return jnp.where(counted & (count > 0), positives_first[draw], jnp.arange(labeled.size))
+
+
+def permuted_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
+    """The labeled positives in a random order, one after the other and over again; without any, the row itself.
+
+    Unlabeled rows go through them once, labeled ones another time. With as many of the one as of the other, as in
+    the batches of published VPU (Chen et al., NeurIPS 2020), each is the partner of exactly one row of either kind.
+
+    Example:
+        >>> partner = permuted_positives(jax.random.key(0), jnp.array([0, 0, 0, 1, 1, 1]))
+        >>> sorted(partner[:3].tolist()), sorted(partner[3:].tolist())
+        ([3, 4, 5], [3, 4, 5])
+    """
+    labeled, counted = _rows(labeled, mask)
+    positive = counted & (labeled == 1)
+    count = positive.sum()
+    in_order = jnp.lexsort((jax.random.uniform(key, labeled.shape), ~positive))
+    turn = jnp.where(positive, jnp.cumsum(positive), jnp.cumsum(counted & ~positive)) - 1
+    return jnp.where(counted & (count > 0), in_order[turn % jnp.maximum(count, 1)], jnp.arange(labeled.size))
 
 
 def shuffle(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
@@ -52,11 +72,12 @@ def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = Non
         ([0, 2], [1, 3])
     """
     labeled, counted = _rows(labeled, mask)
-    return _permute_within(key, (labeled == 1).astype(int), counted)
+    return _permute_within(key, positives(labeled, counted).astype(int), counted)
 
 
 PAIRINGS: dict[str, Callable[..., Array]] = {
     "labeled_positives": labeled_positives,
+    "permuted_positives": permuted_positives,
     "shuffle": shuffle,
     "within_set": within_set,
 }
@@ -77,7 +98,5 @@ def _rows(labeled: Labeled, mask: Mask | None) -> tuple[Labeled, Bool[Array, " n
     labeled = jnp.asarray(labeled)
     if labeled.ndim != 1:
         raise ValueError(f"labeled has shape {labeled.shape}, expected (n,): try labeled.ravel()")
-    counted = jnp.ones(labeled.shape, bool) if mask is None else jnp.asarray(mask) != 0
-    if counted.shape != labeled.shape:
-        raise ValueError(f"mask has shape {counted.shape}, expected {labeled.shape} like labeled")
+    counted = counted_rows(labeled.size, mask)
     return labeled, counted

@@ -66,7 +66,7 @@ def _trajectories(frames: Frames, *, metric: str = "", most: int = 16) -> Drawn:
     return Drawn(
         figure,
         f"{said} 50 % and 90 % of the seeds, the spread of runs and not an interval of the median. Red lines are runs "
-        "that a rule shown selects at F1 below 0.1.".strip(),
+        "that a rule shown selects at F1 below 0.1. A run that stopped keeps its last value.".strip(),
     )
 
 

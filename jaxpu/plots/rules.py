@@ -71,8 +71,8 @@ def shown_rules(recorded: Sequence[str], default: str | None = None) -> list[str
     >>> shown_rules(["last", "val_f1", "pu_auc"], "pu_auc"), shown_rules(["last", "val_f1_rescue", "val_f1"], "last")
     (['pu_auc', 'last', 'val_f1'], ['last', 'val_f1_rescue', 'val_f1'])
     """
-    others = DEFAULT_RULES if RESCUE in recorded else recorded
-    wanted: list[str] = [*([default] if default else []), *others]
+    others = list(DEFAULT_RULES if RESCUE in recorded else recorded)
+    wanted = [default, *others] if default else others
     return [rule for rule in dict.fromkeys(wanted) if rule in recorded][:3]
 
 

@@ -10,7 +10,6 @@ from rich.console import Group
 
 from jaxpu import analysis, config, plots
 from jaxpu.plots.figure import Frames
-from jaxpu.plots.frames import run_columns
 from jaxpu.plots.rules import choices, shown_rules
 from jaxpu.report import answers, claims, parts, tables, terminal
 from jaxpu.report.page import fill, page
@@ -34,10 +33,8 @@ def frames_of(frames: Mapping[str, pl.DataFrame], resolved: Mapping[str, Any]) -
     >>> frames_of({"selected": pl.DataFrame({"selection": ["val_f1", "pu_auc"]})}, {}).shown
     ('val_f1', 'pu_auc')
     """
-    runs = frames.get("runs")
-    if runs is not None and (paths := [name for name in runs.columns if name.startswith("path_")]):
-        there = runs.filter(pl.col(paths[0]).list.len() > 0).select(*run_columns(runs), *paths).explode(paths)
-        frames = {**frames, "paths": there.rename({name: name.removeprefix("path_") for name in paths})}
+    if "runs" in frames:
+        frames = {**frames, "paths": analysis.paths(frames["runs"])}
     with_rules = [frames[n] for n in ("selected", "summary") if n in frames and "selection" in frames[n].columns]
     recorded = dict.fromkeys(with_rules[0]["selection"]) if with_rules else ()
     return Frames(**frames, shown=tuple(shown_rules(list(recorded), default_rule(resolved))))

@@ -100,7 +100,7 @@ class Folder:
         runs, foreign = gathered(frames, wanted)
         if foreign:
             notes.append(f"{self.path} holds {foreign} runs that this experiment does not ask for")
-        return Inventory(runs, tuple(notes + self._failures() + self._strangers()), foreign)
+        return Inventory(runs, tuple(notes + self._damaged() + self._failures() + self._strangers()), foreign)
 
     def add(self, name: str, runs: pl.DataFrame) -> None:
         """Keep the rows of finished runs under a name that is a digest."""
@@ -140,6 +140,18 @@ class Folder:
         """Leave a note that runs failed, so that the next ``jaxpu run`` knows and redoes them."""
         mark = json.dumps({"run_ids": list(run_ids), "error": error}, indent=1)
         write_sealed(self._parts / f"{name}.failed.json", mark.encode())
+
+    def _damaged(self) -> list[str]:
+        """What else is not as it was written, and what becomes of it."""
+        written_again = {self.path / name: "it is written again" for name in ("config.yaml", "provenance.json")}
+        begin_again = dict.fromkeys(sorted(self._parts.glob("*.state")), "unfinished runs begin again")
+        notes = []
+        for path, remedy in (written_again | begin_again).items():
+            try:
+                read_sealed(path)
+            except Damaged as error:
+                notes += [f"{path.name} is damaged ({error}); {remedy}"] if path.exists() else []
+        return notes
 
     def _failures(self) -> list[str]:
         notes = []

@@ -1,7 +1,7 @@
 """Why an aggregator's ranking is inverted, and when it comes back: its gradient flow, in closed form.
 
 Let τ = η t, learning rate times updates, and Δ the updates' limit for small η: dw/dτ = -E[v (p - y) r̂],
-db/dτ = -β E[v (p - y)], with E over the labelled instances and v class weights of mean 1.
+db/dτ = -β E[v (p - y)], with E over the labeled instances and v class weights of mean 1.
 
 **Fast.** Where all ratings are near one level μ, w moves along (1, ..., 1) only. With ω = Σ w that is
 dω/dτ = -m μ (p - π), db/dτ = -β (p - π), so ω - ω₀ = (m μ / β) (b - b₀) is conserved, without linearising
@@ -127,8 +127,8 @@ def flip_time(
         above = jnp.where(reached, q - rate, 1.0)
         return -jnp.log(q) / rate - jnp.log1p(-q) / (1 - rate) + jnp.log(above) / (rate * (1 - rate))
 
-    took = (primitive(begin) - primitive(safe)) / (m * level**2 + bias_lr)
-    return jnp.where(reached, took, jnp.inf)
+    duration = (primitive(begin) - primitive(safe)) / (m * level**2 + bias_lr)
+    return jnp.where(reached, duration, jnp.inf)
 
 
 @jax.jit

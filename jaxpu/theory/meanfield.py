@@ -1,6 +1,6 @@
 """Mean-field dynamics: training reduced to one number, the mean prediction p, for every member of the family.
 
-All rows share one logit z, p = σ(z), so a batch is described by π, the share φ of labelled rows and the law of λ:
+All rows share one logit z, p = σ(z), so a batch is described by π, the share φ of labeled rows and the law of λ:
 
     J(z)    = base(z; π) + E_λ[ weight · penalty(μ(p, λ), p) ],      μ held fixed as in training
     z_{t+1} = z_t - η dJ/dz
@@ -47,9 +47,9 @@ class FixedPoints(NamedTuple):
 def slope(z: ScalarLike, setting: Setting, lams: Float[Array, " k"]) -> Scalar:
     """dJ/dz where every row has the logit z.
 
-    Batches have a whole number of labelled rows, and of positives; the slope is that of batches of :data:`ROWS` rows
+    Batches have a whole number of labeled rows, and of positives; the slope is that of batches of :data:`ROWS` rows
     with the next numbers below and above, weighted so that their mean is the setting's. So it is exact for all risks
-    that are linear in these numbers. At least one row is labelled and one is not: training skips other batches.
+    that are linear in these numbers. At least one row is labeled and one is not: training skips other batches.
 
     Args:
         z: the logit. setting: one point of a grid. lams: equally likely values of λ; empty = no mixup.
@@ -60,7 +60,7 @@ def slope(z: ScalarLike, setting: Setting, lams: Float[Array, " k"]) -> Scalar:
         >>> round(float(slope(0.0, setting(METHODS["pudra"], 0.4), jnp.zeros(0))), 4)  # (p - π)(1 - p) at p = ½
         0.05
     """
-    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), setting, lams)
+    return jax.grad(_loss)(jnp.asarray(z, jnp.float32), jax.tree.map(jnp.asarray, setting), lams)
 
 
 def _loss(z: Scalar, setting: Setting, lams: Array) -> Scalar:

@@ -19,9 +19,9 @@ from jaxpu.methods.objective import Hyper, Objective
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A method's numbers, the share of labelled positives in the batches that it trains on, and, static, its risks.
+    """A method's numbers, the share of labeled positives in the batches that it trains on, and, static, its risks.
 
-    The share of positives in a batch is ``labeled_share`` + (1 - ``labeled_share``) π: π is that among the unlabelled.
+    The share of positives in a batch is ``labeled_share`` + (1 - ``labeled_share``) π: π is that among the unlabeled.
     """
 
     hyper: Hyper
@@ -60,8 +60,8 @@ def setting(
 
     Args:
         method: any of the family. prior: the class prior π that it is given. lr: size of a step.
-        labeled_share: share of labelled positives among the training rows; only supervised risks and the prior of the
-            batch see it. Separate batches are half labelled, whatever it is.
+        labeled_share: share of labeled positives among the training rows; only supervised risks and the prior of the
+            batch see it. Separate batches are half labeled, whatever it is.
         class_counts: training rows of both classes, which class weights come from.
         together: the risks and penalties of all methods of the grid; None = this one's.
 
@@ -74,7 +74,7 @@ def setting(
     hyper = objective.hyper_of(method, TrainingConfig(lr=lr), prior, class_counts, together)
     hyper = hyper._replace(weight=np.float32(method.weight if method.mixup else 0.0))
     share = 0.5 if method.batching == "separate" else labeled_share
-    return Setting(jax.tree.map(np.asarray, objective.at(hyper, 0, 1)), np.float32(share), together)
+    return Setting(jax.tree.map(jnp.asarray, objective.at(hyper, 0, 1)), jnp.float32(share), together)
 
 
 def _together(methods: Sequence[Method]) -> Objective:

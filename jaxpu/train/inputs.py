@@ -25,10 +25,10 @@ class Data(NamedTuple):
     Attributes:
         x: all features. y: all true labels, 1 = positive, or class numbers; training reads them only for ``pn`` and for
             metrics. Where nobody knows them (``Config.truth``) they are 0, and nothing reads them.
-        train: rows of the training set, the labelled positives first, then U (a row may stand in both), then padding.
+        train: rows of the training set, the labeled positives first, then U (a row may stand in both), then padding.
         val, test: rows of the held-out sets. val_pu: positions within ``val`` of its P, then its U, then padding.
         mean, sd: standardisation, from the training rows alone.
-        n_labeled, n_train: how many of ``train`` are labelled positives, and how many are no padding.
+        n_labeled, n_train: how many of ``train`` are labeled positives, and how many are no padding.
         n_val_labeled, n_val_pu: the same of ``val_pu``.
         outside: rows that come from elsewhere and have no label; there may be none.
     """
@@ -49,7 +49,7 @@ class Data(NamedTuple):
 
     @property
     def labeled(self) -> Float[Array, " n"]:
-        """1 where a row of ``train`` is a labelled positive."""
+        """1 where a row of ``train`` is a labeled positive."""
         return (jnp.arange(self.train.shape[0]) < self.n_labeled).astype(jnp.float32)
 
     @property

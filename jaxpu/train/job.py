@@ -163,7 +163,7 @@ def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
     if not shared.truth and asks_for(cell.method, "y"):
         raise ConfigError(
             f"methods: {cell.method_name!r} learns from true labels, and {cell.dataset} has observed ones only; "
-            "choose one of positive and unlabelled data (jaxpu list)"
+            "choose one of positive and unlabeled data (jaxpu list)"
         )
     try:
         probes.resolve(cell.probes, shared.truth)

@@ -52,8 +52,6 @@ def relative_risk(
         teacher, student: their logits at the mixed inputs. labels, partner_labels, lam: as for
             :func:`mixed_cross_entropy`.
 
-    Source: the note on data valuation by a filter on mixed pairs; see configs/valuation.
-
     >>> same = jnp.array([[0.0, 2.0]])
     >>> float(relative_risk(same, same, jnp.array([1]), jnp.array([0]), 0.5)[0])
     0.0

@@ -18,6 +18,7 @@ def test_a_csv_is_a_dataset(tmp_path, monkeypatch):
     (tmp_path / "my.csv").write_text("\n".join(["amount;hour;age;checked", *lines]) + "\n")
     monkeypatch.chdir(tmp_path)
     experiment = config.load(HERE / "csv_dataset.yaml", {"placement.devices": 1})
+    assert experiment.rules == ("pu_accuracy", "last")
     outcome = api.sweep(experiment, folder=tmp_path / "results")
     assert not outcome.failures
     last = outcome.runs.filter(outcome.runs["epoch"] == 10)
