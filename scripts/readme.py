@@ -35,7 +35,7 @@ def row(experiment: str, start: str) -> tuple[str | Markdown, ...]:
     rows = pl.read_csv(ROOT / "results" / experiment / "claims.csv").with_columns(pl.col("source").fill_null(""))
     found = [claim for claim in rows.iter_rows(named=True) if claim["claim"].startswith(start)]
     if len(found) != 1:
-        sys.exit(f"results/{experiment}: {len(found)} claims begin with {start!r}, expected one: change scripts/readme.py")
+        sys.exit(f"results/{experiment}: {len(found)} claims begin with {start!r}, expected one: see scripts/readme.py")
     command = Markdown(f"[`jaxpu run {experiment}`](results/{experiment}/table.md)")
     return found[0]["claim"], claims.measured(found[0]), tables.bold(found[0]["verdict"]), command
 

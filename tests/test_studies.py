@@ -185,7 +185,7 @@ def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda path: path.name)
 def test_every_part_has_claim_and_test_in_the_head_of_its_configuration(folder):
     results_ = Results(folder, ROOT / "results")
-    placeholders = report.study.Placeholders(results_, {})
+    placeholders = report.placeholders.Placeholders(results_, {})
     for part in folder.glob("*.yaml"):
         if f'part("{part.stem}"' in results_.text:
             assert placeholders.head(part.stem).startswith("**Claim")
@@ -194,7 +194,7 @@ def test_every_part_has_claim_and_test_in_the_head_of_its_configuration(folder):
 
 def test_the_studies_are_those_that_readme_names():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert reproduce.STUDIES == [folder.name for folder in STUDIES]
+    assert [folder.name for folder in STUDIES] == reproduce.STUDIES
     assert all(f"scripts/reproduce.py {name}" in readme for name in reproduce.STUDIES)
 
 
@@ -218,8 +218,8 @@ def test_own_figures_of_studies_are_drawn_and_say_what_they_show(study_name, nam
 
 def test_continued_runs_are_drawn_against_what_the_flow_predicts():
     healing = reproduce.own_figures(ROOT / "configs" / "cf_ensemble").healing
-    runs = pl.DataFrame({"ratings.rate": [0.1, 0.1, 0.3], "ranked_at": [50, 80, None], "healthy_at": [500, None, 1],
-                         "heal_theory": [100.0, 100.0, 0.0], "slow_updates": [600.0] * 3, "auc": [0.0, 0.1, 1.0]})  # fmt: skip
+    times = {"ranked_at": [50, 80, None], "healthy_at": [500, None, 1], "heal_theory": [100.0, 100.0, 0.0]}
+    runs = pl.DataFrame(times | {"ratings.rate": [0.1, 0.1, 0.3], "slow_updates": [600.0] * 3, "auc": [0.0, 0.1, 1.0]})
     figure = healing(runs)
     assert figure.get_suptitle().startswith("Runs turn round 0.65 times")
     assert figure.axes[0].collections[0].get_offsets().tolist() == [[100, 50], [100, 80]]
@@ -229,7 +229,8 @@ def test_continued_runs_are_drawn_against_what_the_flow_predicts():
 
 def test_the_wheel_has_the_configurations():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"] == {"configs": "jaxpu/configs"}
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {"configs": "jaxpu/configs"}
 
 
 @pytest.mark.parametrize("script", ["readme", "claims"])

@@ -66,7 +66,7 @@ def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
 
 
 def shown_rules(recorded: Sequence[str], default: str | None = None) -> list[str]:
-    """The recorded rules that a report shows: its default, and the legacy rule with and without its rescue, or the first.
+    """The recorded rules that a report shows: its default, the legacy rule with and without its rescue, or the first.
 
     >>> shown_rules(["last", "val_f1", "pu_auc"], "pu_auc"), shown_rules(["last", "val_f1_rescue", "val_f1"], "last")
     (['pu_auc', 'last', 'val_f1'], ['last', 'val_f1_rescue', 'val_f1'])
