@@ -123,7 +123,7 @@ def _written(row: Mapping[str, Any] | None, column: Column) -> str:
 
 
 def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
-    """The most frequent failing verdict of each label under a rule, with the number of its runs and of all that fail."""
+    """The most frequent failing verdict of each label under a rule, with its number of runs and that of all failing."""
     try:
         data = labelled(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
     except NothingToShow:

@@ -17,7 +17,6 @@ from jaxpu.analysis.failures import MethodAnalysis
 from jaxpu.plots.kinds import Frames
 from jaxpu.report import tables
 
-
 WIDE = 100
 """Columns that the tables take where there is room."""
 
@@ -62,7 +61,11 @@ def _section(heading: str, rows: Sequence[tables.Line], kind: str, narrow: bool)
         table.add_column(name, no_wrap=not words, overflow="fold", justify="left" if words else "right")
     for line in rows:
         look = "" if line.verdict in ("healthy", "–") else "bold"
-        table.add_row(Text(line.label), *(Text(c.replace(" [", "\n[") if narrow else c) for c in line.cells), Text(line.verdict, style=look))
+        table.add_row(
+            Text(line.label),
+            *(Text(c.replace(" [", "\n[") if narrow else c) for c in line.cells),
+            Text(line.verdict, style=look),
+        )
     return table
 
 
