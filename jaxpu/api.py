@@ -48,7 +48,7 @@ def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
 
 def _cache_folder() -> str:
     if "JAXPU_CACHE_DIR" in os.environ:
-        return os.environ["JAXPU_CACHE_DIR"]
+        return os.path.expanduser(os.environ["JAXPU_CACHE_DIR"])
     home = os.environ.get("XDG_CACHE_HOME")
     try:
         return str((Path(home) if home else Path.home() / ".cache") / "jaxpu" / "xla")
@@ -105,7 +105,7 @@ def sweep(
         kind = _WithData(kind, {"nameless": folder is None}, data)
     elif data is not None:
         raise ConfigError(f"data: an experiment of kind {asked.kind} has data of its own; leave data out")
-    return runs.run(asked, kind, None if folder is None else Path(folder), fresh=fresh, watch=watch)
+    return runs.run(asked, kind, None if folder is None else Path(os.path.expanduser(folder)), fresh=fresh, watch=watch)
 
 
 def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:

@@ -16,7 +16,6 @@ from jaxpu import ensemble
 from jaxpu.ensemble import als, inputs, trainers
 
 
-
 class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
     """Aggregate base classifiers by weighted matrix factorisation, with few labels; binary.
 
@@ -30,8 +29,8 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         newton: damped Newton steps for the aggregator, lr being their size; with gradient descent (False) and too
             few iterations the ranking can end inverted on imbalanced data, see results/cf_ensemble.
         missing: the value of y that says "not known"; None: NaN, and None or NA in y of Python objects.
-        positive: the class whose probabilities the base scores are; None: the last in order, ``classes_[1]``: of 0 and 1
-            it is 1, but of "P" and "U" it is "U".
+        positive: the class whose probabilities the base scores are; None: the last in order, ``classes_[1]``: 1 of 0
+            and 1, but "U" of "P" and "U".
         random_state: of the factors' start.
 
     Attributes:
@@ -39,8 +38,8 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         label_distributions_: probabilities of the training instances (n_samples, 2), labelled or not.
         transduction_: the classes that go with them.
 
-    It passes scikit-learn's ``check_estimator`` with ``link="sigmoid"``. With the default link it fails those checks that
-    draw features outside [0, 1], which are refused; tests/test_estimator.py lists them.
+    It passes scikit-learn's ``check_estimator`` with ``link="sigmoid"``. With the default link it fails those checks
+    that draw features outside [0, 1], which are refused; tests/test_estimator.py lists them.
 
     Example:
         >>> rng = np.random.default_rng(0)

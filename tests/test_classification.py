@@ -550,7 +550,9 @@ def test_a_share_or_weight_of_0_contributes_0_also_where_the_loss_is_infinite(na
     hard = jnp.array([2, 0, 0, 1])
     valued = jax.jit(jax.value_and_grad(lambda z, y, w: loss(z, y, weights=w, reduction="sum")))
     for row in range(4):
-        alone = [valued(z[row : row + 1], y, None) for y in (hard[row : row + 1], jax.nn.one_hot(hard, 3)[row : row + 1])]
+        alone = [
+            valued(z[row : row + 1], y, None) for y in (hard[row : row + 1], jax.nn.one_hot(hard, 3)[row : row + 1])
+        ]
         for value, gradient in alone:
             assert not np.isnan(value)
             assert np.isfinite(gradient).all()

@@ -86,7 +86,10 @@ FILES = {
     "bomb": ("a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]", "aliases are not supported"),
     "seed": (yaml.safe_dump(TINY | {"first_seed": 2**32}), "first_seed"),
     "seeds": (yaml.safe_dump(TINY | {"seeds": 10**9}), "seeds"),
-    "options": (yaml.safe_dump(TINY | {"data": TINY["data"] | {"options": {"n": "many"}}}), "data: options: dataset 'gaussians' takes a whole number as n"),
+    "options": (
+        yaml.safe_dump(TINY | {"data": TINY["data"] | {"options": {"n": "many"}}}),
+        "data: options: dataset 'gaussians' takes a whole number as n",
+    ),
     "long": ("x" * 100_000 + ": 1", "tiny.yaml"),
 }
 
@@ -203,7 +206,9 @@ def test_the_table_counts_each_verdict_and_all_failures():
     assert tables.bold("selection artefact 19/32 (29 fail)") == "**selection artefact** 19/32 (29 fail)"
 
 
-@pytest.mark.parametrize("text", ["![x](/etc/passwd)", "<script>alert(1)</script>", "[x](file:///etc/passwd)", "{{ 7*7 }}"])
+@pytest.mark.parametrize(
+    "text", ["![x](/etc/passwd)", "<script>alert(1)</script>", "[x](file:///etc/passwd)", "{{ 7*7 }}"]
+)
 def test_descriptions_are_text_on_the_page(text):
     from jaxpu.report.text import paragraphs
 
@@ -256,8 +261,28 @@ def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
     )
     found = {
         subprocess.run(
-            [sys.executable, "-c", code], env=os.environ | {"MATPLOTLIBRC": rc}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env=os.environ | {"MATPLOTLIBRC": rc},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for rc in (str(tmp_path / "matplotlibrc"), "")
     }
     assert len(found) == 1
+
+
+def test_a_leading_tilde_is_the_home_folder_for_every_path(written, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("JAXPU_CACHE_DIR", "~/cache")
+    assert api._cache_folder() == f"{tmp_path}/cache"
+    seen = {}
+    monkeypatch.setattr(api, "sweep", lambda experiment, **k: seen.update(k) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["run", "~/tiny.yaml", "--out", "~/out", "--quiet"])
+    assert seen["folder"] == tmp_path / "out"
+    for command in ("report", "analyze"):
+        code, _, err = called(capsys, command, "~/nowhere")
+        assert (code, f"no results folder at {tmp_path}/nowhere" in err) == (2, True)
+    (tmp_path / "s.csv").write_text("score,label\n0.9,1\n0.1,0\n")
+    assert called(capsys, "diagnose", "~/s.csv")[0] in (0, 1)

@@ -22,14 +22,30 @@ def classifier(*arguments, **options):
     return CFEnsembleClassifier(*arguments, iterations=ITERATIONS, random_state=0, **options)
 
 
-OUTSIDE = """
-check_estimators_overwrite_params check_dont_overwrite_parameters check_estimators_fit_returns_self
-check_readonly_memmap_input check_n_features_in_after_fitting check_positive_only_tag_during_fit check_estimators_dtypes
-check_pipeline_consistency check_estimators_pickle check_f_contiguous_array_estimator check_classifier_data_not_an_array
-check_classifiers_classes check_classifiers_train check_decision_proba_consistency check_methods_sample_order_invariance
-check_methods_subset_invariance check_fit2d_1feature check_dict_unchanged check_fit_idempotent check_fit_check_is_fitted
-check_n_features_in check_fit2d_predict1d
-""".split()
+OUTSIDE = [
+    "check_estimators_overwrite_params",
+    "check_dont_overwrite_parameters",
+    "check_estimators_fit_returns_self",
+    "check_readonly_memmap_input",
+    "check_n_features_in_after_fitting",
+    "check_positive_only_tag_during_fit",
+    "check_estimators_dtypes",
+    "check_pipeline_consistency",
+    "check_estimators_pickle",
+    "check_f_contiguous_array_estimator",
+    "check_classifier_data_not_an_array",
+    "check_classifiers_classes",
+    "check_classifiers_train",
+    "check_decision_proba_consistency",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_fit2d_1feature",
+    "check_dict_unchanged",
+    "check_fit_idempotent",
+    "check_fit_check_is_fitted",
+    "check_n_features_in",
+    "check_fit2d_predict1d",
+]
 """Checks that draw features outside [0, 1], which are no base probabilities."""
 
 

@@ -174,7 +174,9 @@ def plain_loop(key, data, static, start, prior, lr, decay):
 @pytest.fixture(scope="module")
 def adamw_run():
     settings = {"training__optimizer": "adamw", "training__schedule": "cosine", "training__weight_decay": 0.1}
-    cell = first_cell(tiny(methods=[{"preset": "pudra", "skip_without_positives": True}], data__c=0.1, **(LINEAR | settings)))
+    cell = first_cell(
+        tiny(methods=[{"preset": "pudra", "skip_without_positives": True}], data__c=0.1, **(LINEAR | settings))
+    )
     inputs = run_inputs(cell)
     return cell, inputs, jitted_train(*inputs)
 

@@ -129,7 +129,9 @@ def test_other_kinds_have_columns_of_their_own(kind, metrics, expected):
     row = {"dataset": "d", "method": "m", "selection": "end", "n": 4, "median": 0.25}
     row |= {"mean": 0.5, "ci_low": 0.4, "ci_high": 0.6}
     summary = pl.DataFrame([row | {"metric": metric} for metric in metrics])
-    verdicts = pl.DataFrame([{**dict(list(row.items())[:4]), "verdict": "inverted", "rate": 0.5, "count": 2, "failing": 2}])
+    verdicts = pl.DataFrame(
+        [{**dict(list(row.items())[:4]), "verdict": "inverted", "rate": 0.5, "count": 2, "failing": 2}]
+    )
     [line] = tables.lines(summary, verdicts, "end", kind)
     assert line.cells[0] == expected
     assert line.verdict == "inverted 2/4"

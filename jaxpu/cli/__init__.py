@@ -12,7 +12,7 @@ import tyro
 import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
-from jaxpu.cli.arguments import in_order, parsed
+from jaxpu.cli.arguments import home, in_order, parsed
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
@@ -72,8 +72,8 @@ class Version:
 
 _DESCRIPTION = """Train classifiers from positive and unlabeled data over many seeds, and find out why it fails.
 
-Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail; 2 bad input, or what the machine refuses;
-130 interrupted."""
+Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail; 2 bad input, or what the
+machine refuses; 130 interrupted."""
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
@@ -149,7 +149,7 @@ def _run(command: Run) -> int:
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     experiment = config.load(command.config, overrides)
-    folder = command.out or Path("results") / experiment.name
+    folder = home(command.out or Path("results") / experiment.name)
     api.set_up(experiment.placement.devices)
     check(experiment)
     check_figures(experiment)

@@ -2,9 +2,11 @@
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 VALUED = ("--seeds", "--out")
@@ -26,6 +28,11 @@ def in_order(arguments: Sequence[str]) -> list[str]:
         else:
             (options if word.startswith("-") else words).append(word)
     return ["run", *words, *options]
+
+
+def home(path: Path) -> Path:
+    """A path with a leading ``~`` as the home folder, as the readers of files have it."""
+    return Path(os.path.expanduser(path))
 
 
 def parsed(parse: Callable[[], Any]) -> Any:

@@ -4,6 +4,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jaxpu.cli.arguments import home
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -25,6 +27,7 @@ def read(folder: Path) -> Finished:
     """
     from jaxpu import config, kinds, runs
 
+    folder = home(folder)
     resolved, provenance, recorded = runs.read_folder(folder)
     experiment = config.parse(resolved, where=str(folder / "config.yaml"))
     missing = runs.missing(recorded, [run.run_id for run in kinds.kind_of(experiment).runs(experiment)])

@@ -124,7 +124,7 @@ class TrainingConfig:
     @field_validator("optimizer")
     @classmethod
     def _is_an_optimizer(cls, value: Any) -> Any:
-        if not (callable(value) or value in OPTIMIZERS or is_path(value)):
+        if not (callable(value) or (isinstance(value, str) and (value in OPTIMIZERS or is_path(value)))):
             raise ValueError(unknown("optimizer", value, [*OPTIMIZERS, "package.module:function"]))
         return value
 

@@ -1,20 +1,15 @@
-"""What every loss does with its arguments: which rows of a padded batch belong to which set, means, checks of numbers.
+"""What every loss does with its arguments: which rows of a padded batch belong to which set, means.
 
 The rules that every loss relies on: padding is replaced before any arithmetic, the mean of an empty set is 0, and a
 Python number out of its range is refused, while a traced one is taken as it is.
 """
 
-import math
-from collections.abc import Callable
-from typing import Any
-
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Shaped
 
-from jaxpu.positive import counted_rows, known, positives
-from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
+from jaxpu.checks import counted_rows, positives
+from jaxpu.types import Labeled, Logits, Mask, Scalar
 
 
 def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:
@@ -25,7 +20,7 @@ def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[A
         mask: 1 = the row counts, 0 = padding, shape (n,); None counts every row.
 
     Raises:
-        ValueError: the shapes are not (n,), or :mod:`jaxpu.positive` refuses labels or mask.
+        ValueError: the shapes are not (n,), or :mod:`jaxpu.checks` refuses labels or mask.
 
     Example:
         >>> [rows.tolist() for rows in sets(jnp.array([1, 0, 1]), jnp.array([1, 1, 0]))]
@@ -88,51 +83,3 @@ def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:
         2.0
     """
     return jnp.where(rows, values, 0).sum() / jnp.maximum(rows.sum(), 1)
-
-
-def check_range(name: str, value: Any, least: float | int, most: float | int = math.inf) -> None:
-    """Refuse what is known and outside [least, most], NaN or infinite; traced numbers are taken as they are.
-
-    Args:
-        name: of the option, for the message. value: a number of Python, NumPy or jax, or an array of them.
-        least, most: the bounds, which are allowed.
-
-    Raises:
-        ValueError: with the option's name, its value and the range.
-
-    Example:
-        >>> check_range("gamma", jnp.float32(-1), 0)
-        Traceback (most recent call last):
-        ValueError: gamma is -1.0, expected a finite number of at least 0
-    """
-    outside = _outside(value, lambda number: least <= number <= most and math.isfinite(number))
-    wanted = f"a finite number of at least {least}" if most == math.inf else f"a number between {least} and {most}"
-    if outside is not None:
-        raise ValueError(f"{name} is {outside}, expected {wanted}")
-
-
-def check_prior(prior: Any) -> None:
-    """Refuse a known number as class prior that is not strictly between 0 and 1.
-
-    Raises:
-        ValueError: with the number and what to pass.
-
-    Example:
-        >>> check_prior(1.0)
-        Traceback (most recent call last):
-        ValueError: prior is 1.0, expected a number strictly between 0 and 1: ...
-    """
-    outside = _outside(prior, lambda number: 0 < number < 1)
-    if outside is not None:
-        raise ValueError(
-            f"prior is {outside}, expected a number strictly between 0 and 1: "
-            "pass the share of positives among the unlabeled rows"
-        )
-
-
-def _outside(value: Any, allowed: Callable[[Any], bool]) -> int | float | None:
-    """The first known number that is not allowed."""
-    if value is None or not known(value):
-        return None
-    numbers = [value] if isinstance(value, int | float) else jax.device_get(value).ravel().tolist()
-    return next((number for number in numbers if not allowed(number)), None)

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float
 
-from jaxpu.losses.batch import check_prior, clean, mean, sets
+from jaxpu.checks import check_prior
+from jaxpu.losses.batch import clean, mean, sets
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 

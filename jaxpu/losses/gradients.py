@@ -21,7 +21,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.batch import check_range, wide
+from jaxpu.checks import check_range
+from jaxpu.losses.batch import wide
 from jaxpu.losses.labels import check_shapes, distribution
 from jaxpu.losses.surrogates import SLOPES
 from jaxpu.types import ClassLabels, ClassLogits, ScalarLike

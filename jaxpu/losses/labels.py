@@ -12,9 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.batch import check_range, wide, without_padding
+from jaxpu.checks import check_range, counted_rows
+from jaxpu.losses.batch import wide, without_padding
 from jaxpu.margins import all_margins, one_hot, own_margin
-from jaxpu.positive import counted_rows
 from jaxpu.types import ClassLabels, ClassLogits, Mask, ScalarLike, Weights
 
 Loss: TypeAlias = Float[Array, ""] | Float[Array, " n"]

@@ -29,8 +29,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool
 
+from jaxpu.checks import check_prior, check_range
 from jaxpu.losses import surrogates
-from jaxpu.losses.batch import check_prior, check_range, clean, mean, sets
+from jaxpu.losses.batch import clean, mean, sets
 from jaxpu.losses.surrogates import Surrogate
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 

@@ -15,10 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from jaxpu.losses.batch import check_range, without_padding
+from jaxpu.checks import check_range, counted_rows
+from jaxpu.losses.batch import without_padding
 from jaxpu.losses.labels import check_labels, distribution
 from jaxpu.margins import one_hot
-from jaxpu.positive import counted_rows
 from jaxpu.types import ClassLabels, Mask, ScalarLike, Weights
 
 ClassWeights: TypeAlias = Float[Array, " k"]

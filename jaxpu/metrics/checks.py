@@ -8,7 +8,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Num
 from numpy.typing import ArrayLike
 
-from jaxpu.positive import counted_rows, positives
+from jaxpu.checks import counted_rows, positives
 from jaxpu.types import Logits, Mask, Scalar
 
 Labels: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
@@ -37,7 +37,7 @@ def rows_of(logits: Logits, labels: Labels, mask: Mask | None) -> Rows:
         mask: 1 for a row that counts, shape (n,); None counts all.
 
     Raises:
-        ValueError: if the arrays are not all one-dimensional and of one length, or :mod:`jaxpu.positive` refuses them.
+        ValueError: if the arrays are not all one-dimensional and of one length, or :mod:`jaxpu.checks` refuses them.
     """
     _check_shapes(logits=logits, labels=labels, mask=mask)
     counts = counted_rows(logits.shape[0], mask)

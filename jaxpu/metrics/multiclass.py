@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Num
 
+from jaxpu.checks import counted_rows
 from jaxpu.margins import all_margins, one_hot
 from jaxpu.metrics.checks import weighted_mean
 from jaxpu.metrics.ranking import auc
-from jaxpu.positive import counted_rows
 from jaxpu.types import Mask, Scalar
 
 Logits: TypeAlias = Float[Array, "n k"]

@@ -3,11 +3,11 @@
 import jax
 from jax import numpy as jnp
 
+from jaxpu.checks import counted_rows
 from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
 from jaxpu.metrics.checks import Labels, rows_of
 from jaxpu.metrics.ranking import auc_of, average_precision_of, f1_best_of, f1_quantile_of, f1_rescue_of, rank
 from jaxpu.metrics.threshold import accuracy, f1, f1_max_shift, precision, predicted_positive, recall
-from jaxpu.positive import counted_rows
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 
 _PLAIN = ("f1", "f1_best", "auc", "average_precision", "ece", "brier", "log_loss", "accuracy")

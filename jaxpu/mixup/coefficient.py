@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from jaxpu.losses.batch import check_range
+from jaxpu.checks import check_range
 from jaxpu.types import ScalarLike
 
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Int, Key
 
-from jaxpu.positive import counted_rows, positives
+from jaxpu.checks import counted_rows, positives
 from jaxpu.types import Labeled, Mask, Rows
 
 

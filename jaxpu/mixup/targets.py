@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.batch import check_range
+from jaxpu.checks import check_range
 from jaxpu.types import ScalarLike
 
 

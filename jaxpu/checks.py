@@ -1,10 +1,13 @@
-"""What counts as positive, and which rows count: the one rule of losses, mixup and metrics.
+"""What counts as positive, which rows count, and numbers in their ranges: the one rule of losses, mixup and metrics.
 
 A row is positive if its label is 1 (or True), and not if it is 0; a row counts if its mask is 1. Arrays whose numbers
 are known are held to it. Traced ones cannot be: there, any other label is not positive, and any mask but 0 counts.
+Numbers, too, are checked where they are known, whatever their type, and not where they are traced.
 Soft labels, probabilities of class 1, are for :mod:`jaxpu.losses.classification` and ``losses.pn``.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -80,3 +83,51 @@ def _other(values: Array, counted: Any) -> float | None:
     values, counted = jax.device_get((values, counted))
     others = values[(values != 0) & (values != 1) & counted]
     return float(others[0]) if others.size else None
+
+
+def check_range(name: str, value: Any, least: float | int, most: float | int = math.inf) -> None:
+    """Refuse what is known and outside [least, most], NaN or infinite; traced numbers are taken as they are.
+
+    Args:
+        name: of the option, for the message. value: a number of Python, NumPy or jax, or an array of them.
+        least, most: the bounds, which are allowed.
+
+    Raises:
+        ValueError: with the option's name, its value and the range.
+
+    Example:
+        >>> check_range("gamma", jnp.float32(-1), 0)
+        Traceback (most recent call last):
+        ValueError: gamma is -1.0, expected a finite number of at least 0
+    """
+    outside = _outside(value, lambda number: least <= number <= most and math.isfinite(number))
+    wanted = f"a finite number of at least {least}" if most == math.inf else f"a number between {least} and {most}"
+    if outside is not None:
+        raise ValueError(f"{name} is {outside}, expected {wanted}")
+
+
+def check_prior(prior: Any) -> None:
+    """Refuse a known number as class prior that is not strictly between 0 and 1.
+
+    Raises:
+        ValueError: with the number and what to pass.
+
+    Example:
+        >>> check_prior(1.0)
+        Traceback (most recent call last):
+        ValueError: prior is 1.0, expected a number strictly between 0 and 1: ...
+    """
+    outside = _outside(prior, lambda number: 0 < number < 1)
+    if outside is not None:
+        raise ValueError(
+            f"prior is {outside}, expected a number strictly between 0 and 1: "
+            "pass the share of positives among the unlabeled rows"
+        )
+
+
+def _outside(value: Any, allowed: Callable[[Any], bool]) -> int | float | None:
+    """The first known number that is not allowed."""
+    if value is None or not known(value):
+        return None
+    numbers = [value] if isinstance(value, int | float) else jax.device_get(value).ravel().tolist()
+    return next((number for number in numbers if not allowed(number)), None)
