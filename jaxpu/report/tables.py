@@ -124,11 +124,7 @@ def _written(row: Mapping[str, Any] | None, column: Column) -> str:
 
 
 def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
-<<<<<<< HEAD
     """The most frequent failing verdict of each label under a rule, with how many runs have it and how many fail."""
-=======
-    """The most frequent failing verdict of each label under a rule, with its number of runs and that of all failing."""
->>>>>>> faults
     try:
         data = labelled(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
     except NothingToShow:

@@ -172,7 +172,10 @@ SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "warmup_cosine": warmup_cosine,
     "step": step,
 }
-"""Learning rates by name: function of lr, steps and what :data:`jaxpu.config.schema.OF_SCHEDULES` says. Updates are counted as made: a skipped batch is none."""
+"""Learning rates by name: functions of lr, steps and what :data:`jaxpu.config.schema.OF_SCHEDULES` says.
+
+Updates are counted as made: a skipped batch is none.
+"""
 
 _ADAM = {"b1": 0.9, "b2": 0.999, "eps": 1e-8}
 Rule = Callable[[dict[str, Array], Array, bool, optax.GradientTransformation], optax.GradientTransformation]
