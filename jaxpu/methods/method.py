@@ -167,7 +167,7 @@ class Method:
     class_weights: ClassWeighting = "none"
     effective_beta: Unit = 0.999
     penalty: Penalty = "none"
-    anchor: Annotated[float | PlainValidator(_share)] = 1.0
+    anchor: Annotated[float | Schedule, PlainValidator(_share)] = 1.0
     pairing: Pairing = "labeled_positives"
     detach: bool = True
     same_dropout: bool = False
