@@ -13,9 +13,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, check_random_state, validate_data
 
 from jaxpu import ensemble
-from jaxpu.ensemble import als, trainers
+from jaxpu.ensemble import als, inputs, trainers
 
-LINKS = ("probability", "sigmoid")
 
 
 class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
@@ -23,20 +22,25 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
 
     Args:
         estimators: fitted classifiers with ``predict_proba``; ``fit`` and ``predict`` then take their features. None: X
-            is the matrix of base probabilities itself, (n_samples, n_classifiers).
+            is the matrix of base probabilities of the positive class itself, (n_samples, n_classifiers).
         link: ``"probability"`` if base scores are in [0, 1], ``"sigmoid"`` to put decision values through a sigmoid.
         trainer: ``"als"`` or ``"joint"``. dim, ridge, rho, iterations, lr, confidence, alpha: as in
             :func:`jaxpu.ensemble.fit_als` and :func:`jaxpu.ensemble.confidence`.
         class_weights, focal: strength of the class weights and focal exponent (:class:`jaxpu.ensemble.Step`).
         newton: damped Newton steps for the aggregator, lr being their size; with gradient descent (False) and too
             few iterations the ranking can end inverted on imbalanced data, see results/cf_ensemble.
-        missing: the value of y that says "not known"; None: NaN.
+        missing: the value of y that says "not known"; None: NaN, and None or NA in y of Python objects.
+        positive: the class whose probabilities the base scores are; None: the last in order, ``classes_[1]``: of 0 and 1
+            it is 1, but of "P" and "U" it is "U".
         random_state: of the factors' start.
 
     Attributes:
-        classes_: the two classes, sorted. n_features_in_: of X. factors_, aggregator_: as fitted.
+        classes_: the two classes, sorted. positive_: the positive one. n_features_in_: of X. factors_, aggregator_: as fitted.
         label_distributions_: probabilities of the training instances (n_samples, 2), labelled or not.
         transduction_: the classes that go with them.
+
+    It passes scikit-learn's ``check_estimator`` with ``link="sigmoid"``. With the default link it fails those checks that
+    draw features outside [0, 1], which are refused; tests/test_estimator.py lists them.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -65,6 +69,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         focal: float = 0.0,
         newton: bool = True,
         missing: Any = None,
+        positive: Any = None,
         random_state: Any = None,
     ):
         self.estimators = estimators
@@ -81,6 +86,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         self.focal = focal
         self.newton = newton
         self.missing = missing
+        self.positive = positive
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> "CFEnsembleClassifier":
@@ -90,9 +96,10 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
             X: base probabilities (n_samples, n_classifiers), or with ``estimators`` their features. y: (n_samples,).
 
         Raises:
-            ValueError: base scores outside [0, 1], other than two classes among the known labels, an unknown name.
+            ValueError: base scores outside [0, 1] or not finite, a base classifier of other classes, other than two
+                classes among the known labels, an unknown name, a number out of its range.
         """
-        self._check_names()
+        inputs.check_options(self)
         X, y = self._validated(X, y)
         labels, known = self._encoded(y)
         ratings = self._ratings(X)
@@ -105,12 +112,12 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
             self.aggregator_ = jax.tree.map(lambda a: np.asarray(a)[:m] if a.ndim else float(a), fit.aggregator)
             # host arrays: pickled ones of a device would come back in float32
             self._fit, self._training = jax.device_get(fit), (ratings, labels, known)
-            self.label_distributions_ = _two_columns(np.asarray(fit.logits)[:n])
+            self.label_distributions_ = _two_columns(self._sign * np.asarray(fit.logits)[:n])
         self.transduction_ = self.classes_[np.argmax(self.label_distributions_, axis=1)]
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Logits of new instances, by induction: their factors are solved with those of the classifiers held fixed."""
+        """Logits of ``classes_[1]`` of new instances, by induction: their factors are solved, the classifiers' stay."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         ratings, (old, labels, known) = self._ratings(X), self._training
@@ -119,7 +126,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         with jax.enable_x64(True):
             r, c, *_ = self._padded(together, np.append(labels, more), np.append(known, more))
             logits = _INDUCE(self._fit.factors.x, self._fit.aggregator, r, c, self.ridge)
-            return np.asarray(logits)[old.shape[1] : together.shape[1]]
+            return self._sign * np.asarray(logits)[old.shape[1] : together.shape[1]]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of both classes, (n_samples, 2)."""
@@ -135,11 +142,6 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _check_names(self) -> None:
-        for name, value, known in (("link", self.link, LINKS), ("trainer", self.trainer, ensemble.TRAINERS)):
-            if value not in known:
-                raise ValueError(f"{name} is {value!r}, expected one of {', '.join(known)}")
-
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         if y is None:
@@ -154,26 +156,21 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         return X, y
 
     def _encoded(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Labels as 0 and 1, and which are known."""
-        if self.missing is not None:
-            known = y != self.missing
-        elif y.dtype.kind == "f":
-            known = ~np.isnan(y)
-        else:
-            known = np.ones(y.size, bool)
-        check_classification_targets(y[known])
-        self.classes_ = np.unique(y[known])
-        if self.classes_.size > 2:
-            raise ValueError(f"Only binary classification is supported; got {self.classes_.size} classes")
-        if self.classes_.size < 2:
-            raise ValueError(f"expected known labels of two classes; got {self.classes_.size} class: label one more")
-        return (y == self.classes_[1]).astype(int), known
+        """Labels as 1 = positive and 0, and which are known."""
+        known, labels = inputs.known_labels(y, self.missing)
+        check_classification_targets(labels)
+        self.classes_ = np.unique(labels)
+        self.positive_ = inputs.positive_class(self.classes_, self.positive)
+        self._sign = 1 if self.positive_ == self.classes_[1] else -1
+        found = np.zeros(y.size, int)
+        found[known] = labels == self.positive_
+        return found, known
 
     def _ratings(self, X: np.ndarray) -> np.ndarray:
-        """Base probabilities (m, n)."""
+        """Base probabilities of the positive class (m, n)."""
         scores = X
         if self.estimators is not None:
-            scores = np.stack([model.predict_proba(X)[:, 1] for model in self.estimators], axis=1)
+            scores = inputs.base_scores(self.estimators, X, self.classes_, self.positive_)
         if self.link == "sigmoid":
             return np.asarray(jax.nn.sigmoid(scores)).astype(np.float64).T
         if scores.min() < 0 or scores.max() > 1:

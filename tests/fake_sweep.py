@@ -133,8 +133,8 @@ def fake_verdicts(selected):
         failed, n = int((group["f1"] < 0.1).sum()), group.height
         verdict = "selection_artefact" if failed else "healthy"
         sentence = f"{failed} of {n} runs fail."
-        rows.append((*key, verdict, sentence, n, failed, failed / n, *wilson(failed, n)))
-    names = [*keys, "verdict", "sentence", "n", "failing", "rate", "ci_low", "ci_high"]
+        rows.append((*key, verdict, sentence, failed or n, n, failed, failed / n, *wilson(failed, n)))
+    names = [*keys, "verdict", "sentence", "count", "n", "failing", "rate", "ci_low", "ci_high"]
     return pl.DataFrame(rows, schema=names, orient="row")
 
 

@@ -541,3 +541,33 @@ def test_shapes_that_do_not_fit_are_rejected(name, monkeypatch):
 def test_what_cannot_be_is_answered_with_what_can(call, message):
     with pytest.raises(ValueError, match=message):
         call(jnp.zeros(2), jnp.array([1, 0]))
+
+
+@pytest.mark.parametrize("name", CLASSIFICATION)
+def test_a_share_or_weight_of_0_contributes_0_also_where_the_loss_is_infinite(name):
+    loss, inf = CLASSIFICATION[name], jnp.inf
+    z = jnp.array([[0.0, -inf, 1.0], [0.0, -inf, -inf], [inf, 0.0, 1.0], [2.0, 1.0, -inf]])
+    hard = jnp.array([2, 0, 0, 1])
+    valued = jax.jit(jax.value_and_grad(lambda z, y, w: loss(z, y, weights=w, reduction="sum")))
+    for row in range(4):
+        alone = [valued(z[row : row + 1], y, None) for y in (hard[row : row + 1], jax.nn.one_hot(hard, 3)[row : row + 1])]
+        for value, gradient in alone:
+            assert not np.isnan(value)
+            assert np.isfinite(gradient).all()
+            np.testing.assert_allclose(value, alone[0][0], rtol=1e-6)
+            np.testing.assert_allclose(gradient, alone[0][1], atol=1e-6)
+    reference = loss(jnp.array([[0.0, 1.0]]), jnp.array([1]))  # a class with p = 0 is as good as none
+    np.testing.assert_allclose(loss(z[:1], jax.nn.one_hot(hard[:1], 3)), reference, rtol=1e-6)
+    one = jnp.array([inf, -inf, 1e20, -1e20])
+    value, gradient = valued(one, jnp.array([1.0, 0.0, 1.0, 0.0]), None)
+    assert not np.isnan(value)
+    assert np.isfinite(gradient).all()
+    wrong, finite = jnp.array([inf, 0.5]), jnp.array([0.0, 0.5])
+    weights = jnp.array([0.0, 2.0])
+    for a, b in zip(valued(wrong, jnp.array([0, 1]), weights), valued(finite, jnp.array([0, 1]), weights), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_gradient_with_respect_to_a_share_of_0_is_the_loss_it_would_pay():
+    slope = jax.grad(lambda share: losses.cross_entropy(jnp.array([[0.0, 2.0]]), share))(jnp.array([[0.0, 1.0]]))
+    np.testing.assert_allclose(slope, [[np.log1p(np.exp(2.0)), np.log1p(np.exp(-2.0))]], rtol=1e-6)

@@ -389,8 +389,14 @@ def test_a_healthy_run_starts_slowly_and_is_no_transient():
     assert diagnosis.flags == (Verdict.HEALTHY,)
     assert not diagnosis.failing
     assert diagnosis.explanation.startswith("Epoch 4 was selected. The ranking is good (AUC 0.950)")
-    assert diagnosis.evidence["longest_collapse"] == 2
+    assert diagnosis.evidence["longest_collapse"] == 0, "what has not started has not collapsed"
     assert math.isnan(diagnosis.evidence["onset_epoch"])
+    late = trajectory(DOWN, DOWN, DOWN, DOWN, HEALTHY, DOWN, HEALTHY)
+    assert diagnose_run(late, -1).flags == (Verdict.HEALTHY,)
+    assert collapse.fallen_epochs(late).tolist() == [False] * 5 + [True, False]
+    again = trajectory(DOWN, HEALTHY, DOWN, DOWN, DOWN, HEALTHY)
+    assert diagnose_run(again, -1).verdict == Verdict.TRANSIENT
+    assert diagnose_run(again, -1).explanation.startswith("Collapsed for 3 epochs from epoch 3 on, but healthy")
 
 
 def test_transient_is_a_lasting_collapse_that_healed():

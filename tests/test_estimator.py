@@ -22,7 +22,25 @@ def classifier(*arguments, **options):
     return CFEnsembleClassifier(*arguments, iterations=ITERATIONS, random_state=0, **options)
 
 
-@parametrize_with_checks([classifier(link="sigmoid")])
+OUTSIDE = """
+check_estimators_overwrite_params check_dont_overwrite_parameters check_estimators_fit_returns_self
+check_readonly_memmap_input check_n_features_in_after_fitting check_positive_only_tag_during_fit check_estimators_dtypes
+check_pipeline_consistency check_estimators_pickle check_f_contiguous_array_estimator check_classifier_data_not_an_array
+check_classifiers_classes check_classifiers_train check_decision_proba_consistency check_methods_sample_order_invariance
+check_methods_subset_invariance check_fit2d_1feature check_dict_unchanged check_fit_idempotent check_fit_check_is_fitted
+check_n_features_in check_fit2d_predict1d
+""".split()
+"""Checks that draw features outside [0, 1], which are no base probabilities."""
+
+
+def expected_failures(estimator):
+    why = "draws features outside [0, 1], and the default link takes probabilities"
+    return dict.fromkeys(OUTSIDE, why) if estimator.link == "probability" else {}
+
+
+@parametrize_with_checks(
+    [classifier(link="sigmoid"), classifier()], expected_failed_checks=expected_failures, xfail_strict=True
+)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
@@ -86,3 +104,88 @@ def test_what_cannot_be_fitted_is_said(drawn):
         CFEnsembleClassifier(trainer="sgd").fit(x, y)
     with pytest.raises(ValueError, match="two classes"):
         CFEnsembleClassifier().fit(x, np.full(200, np.nan))
+
+
+class Fixed:
+    """A base classifier of given classes and probabilities."""
+
+    def __init__(self, p, classes):
+        self.p, self.classes_ = np.asarray(p), np.asarray(classes)
+
+    def predict_proba(self, x):
+        return self.p[: len(x)]
+
+
+def test_base_classifiers_of_other_classes_or_with_nan_are_named(drawn):
+    x, y = drawn.ratings.T, drawn.labels
+    good = np.stack([1 - x[:, 0], x[:, 0]], axis=1)
+    holes = good.copy()
+    holes[7] = np.nan
+    for bad, message in (
+        (Fixed(good[:, :1], [0]), r"estimators\[1\] knows the classes \[0\]"),
+        (Fixed(np.full((200, 3), 1 / 3), [0, 1, 2]), r"estimators\[1\] knows the classes \[0, 1, 2\]"),
+        (Fixed(good, ["P", "U"]), r"expected the classes \[0, 1\]"),
+        (Fixed(holes, [0, 1]), r"estimators\[1\] gives NaN or infinite probabilities, first for row 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier([Fixed(good, [0, 1]), bad]).fit(x, y)
+    with pytest.raises(ValueError, match="estimators is empty"):
+        classifier([]).fit(x, y)
+    with pytest.raises(ValueError, match="estimators give probabilities"):
+        classifier([Fixed(good, [0, 1])], link="sigmoid").fit(x, y)
+
+
+def test_the_positive_class_is_the_last_or_the_one_that_is_named(drawn):
+    x, y = drawn.ratings.T, drawn.labels
+    by_number = classifier().fit(x, y)
+    words = np.where(y == 1, "P", "U")
+    by_name = classifier(positive="P").fit(x, words)
+    assert (by_number.positive_, by_name.positive_) == (1, "P")
+    assert by_name.classes_.tolist() == ["P", "U"]
+    np.testing.assert_allclose(by_name.predict_proba(x)[:, 0], by_number.predict_proba(x)[:, 1])
+    np.testing.assert_allclose(by_name.label_distributions_[:, 0], by_number.label_distributions_[:, 1])
+    np.testing.assert_allclose(by_name.decision_function(x), -by_number.decision_function(x))
+    np.testing.assert_array_equal(by_name.predict(x) == "P", by_number.predict(x) == 1)
+    np.testing.assert_array_equal(by_name.transduction_ == "P", by_number.transduction_ == 1)
+    models = [Fixed(np.stack([x[:, k], 1 - x[:, k]], axis=1), ["P", "U"]) for k in range(x.shape[1])]
+    based = classifier(models, positive="P").fit(x, words)
+    np.testing.assert_allclose(based.predict_proba(x), by_name.predict_proba(x))
+    with pytest.raises(ValueError, match=r"positive is 'Q', expected one of the labels \['P', 'U'\]"):
+        classifier(positive="Q").fit(x, words)
+
+
+def test_labels_of_python_objects(drawn):
+    x, y = drawn.ratings.T, drawn.labels
+    reference = classifier().fit(x, np.where(SEEN, y, np.nan))
+    for labels in (
+        np.array([int(v) if seen else None for v, seen in zip(y, SEEN, strict=True)], object),
+        np.array([float(v) if seen else float("nan") for v, seen in zip(y, SEEN, strict=True)], object),
+        np.array([("b" if v else "a") if seen else None for v, seen in zip(y, SEEN, strict=True)], object),
+    ):
+        model = classifier().fit(x, labels)
+        np.testing.assert_array_equal(model.label_distributions_, reference.label_distributions_)
+    with pytest.raises(ValueError, match="labels are of kind number and str"):
+        classifier().fit(x, np.array([1, "a"] * 100, object))
+    with pytest.raises(ValueError, match="two classes"):
+        classifier().fit(x, np.array([None] * 200, object))
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("ridge", (-1, 0, np.nan, "1", True, np.inf)),
+        ("iterations", (0, -3, 2.5, True, None)),
+        ("dim", (0, 1.5)),
+        ("lr", (-1, 0, np.float32("nan"))),
+        ("rho", (-0.1, 1.1)),
+        ("alpha", (-1,)),
+        ("class_weights", (-1,)),
+        ("focal", (-1, None)),
+        ("confidence", ("none such", 3)),
+        ("link", ("probit", None)),
+    ],
+)
+def test_options_are_held_to_their_ranges(name, wrong, drawn):
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"{name} is .*, expected "):
+            CFEnsembleClassifier(**{name: value}).fit(drawn.ratings.T, drawn.labels)

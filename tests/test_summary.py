@@ -139,6 +139,7 @@ def test_seed_5_of_the_original_is_an_artefact_of_its_selection(tables):
     assert row(tables.selected, method="vpudra_softlabel", seed=5, selection="val_f1")["verdict"] == "healthy"
     judged = row(tables.verdicts, method="vpudra_softlabel", selection="val_f1_rescue")
     assert (judged["verdict"], judged["failing"], judged["n"], judged["rate"]) == ("selection_artefact", 1, 4, 0.25)
+    assert judged["count"] == 1
     assert (judged["ci_low"], judged["ci_high"]) == pytest.approx(wilson(1, 4))
     assert row(tables.verdicts, method="vpudra_softlabel", selection="val_f1")["verdict"] == "healthy"
 

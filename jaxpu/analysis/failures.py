@@ -24,7 +24,8 @@ class MethodAnalysis(NamedTuple):
 
     Attributes:
         label: method and cell. rows: the last epoch first, then every rule.
-        onset: median first epoch of the runs that are collapsed at their end; NaN without such a run.
+        onset: median first epoch of collapse of the runs that are collapsed at their end and were healthy before; NaN
+            without such a run.
         failures: (seed, rule, explanation) of every failing selection.
         sentence: what to make of it.
     """
@@ -57,7 +58,7 @@ def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> Metho
     for run in group.partition_by("run_id", maintain_order=True):
         columns = trajectory(columns_of(run))
         last.append(collapse.diagnose_run(columns, -1))
-        flags.append(np.asarray(collapse.collapsed_epochs(columns)))
+        flags.append(np.asarray(collapse.fallen_epochs(columns)))
     onsets = [epoch for seen in flags if seen[-1] and (epoch := collapse.onset_epoch(seen)) is not None]
     onset = float(np.median(onsets)) if onsets else float("nan")
     rules = dict.fromkeys(rule for _, rule, _ in selected)
@@ -80,10 +81,10 @@ def _sentence(rows: Sequence[Row], ever: int, onset: float) -> str:
     training, *selections = (row.judged for row in rows)
     n = training.failing.n
     if training.failing.occurred:
-        when = "" if np.isnan(onset) else f", collapsed first at epoch {onset:g} (median)"
+        when = "" if np.isnan(onset) else f", collapsed, after health, first at epoch {onset:g} (median)"
         return f"training fails: {training.explanation.rstrip('.')}{when}."
     missed = max((judged.failing.occurred for judged in selections), default=0)
-    early = f" {ever} of {n} are collapsed at some earlier epoch." if ever else ""
+    early = f" {ever} of {n} were healthy and then collapsed at some earlier epoch." if ever else ""
     if missed:
         return f"training does not fail (0 of {n} runs at their last epoch), selection does, in up to {missed}.{early}"
     return f"neither training nor selection fails in {n} runs.{early}"

@@ -216,6 +216,7 @@ def _verdicts(selected: pl.DataFrame, identity: Sequence[str], diagnoses: Sequen
             dict(zip(identity, values, strict=True))
             | {
                 "verdict": str(judged.verdict),
+                "count": judged.rates[judged.verdict].occurred if judged.verdict in judged.rates else 0,
                 "n": failing.n,
                 "failing": failing.occurred,
                 "rate": failing.share,

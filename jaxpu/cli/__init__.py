@@ -5,14 +5,16 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import tyro
 
 import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
+from jaxpu.cli.arguments import in_order, parsed
 from jaxpu.cli.diagnose import Diagnose, diagnose
+from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
 
@@ -23,6 +25,8 @@ class Run:
 
     Runs that are finished are kept, an interrupted one goes on where it stopped. Settings of the
     configuration are changed by key=value words, for example: training.lr=1e-3 methods=[vpu,pudra]
+
+    Exit status: 0 all runs are done, 1 some failed (repeat the command), 2 bad input or no room, 130 interrupted.
     """
 
     config: Annotated[Path, tyro.conf.Positional]
@@ -41,7 +45,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """Write the tables, figures and page of a finished results folder again."""
+    """Write the tables, figures and page of a finished results folder again.
+
+    Exit status: 0 done, 1 some runs are missing, 2 the folder cannot be read or written.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional]
     """The results folder."""
@@ -49,15 +56,24 @@ class Report:
 
 @dataclass(frozen=True)
 class List:
-    """List configurations, datasets, methods and selection rules, and what ensembles are made of."""
+    """List configurations, datasets, methods and selection rules, and what ensembles are made of.
+
+    Exit status: 0.
+    """
 
 
 @dataclass(frozen=True)
 class Version:
-    """Print the version, as ``--version`` does."""
+    """Print the version, as ``--version`` does.
+
+    Exit status: 0.
+    """
 
 
-_DESCRIPTION = "Train classifiers from positive and unlabeled data over many seeds, and find out why it fails."
+_DESCRIPTION = """Train classifiers from positive and unlabeled data over many seeds, and find out why it fails.
+
+Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail; 2 bad input, or what the machine refuses;
+130 interrupted."""
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
@@ -71,11 +87,12 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: parse, do, and exit with 0 (done), 1 (some runs failed), 2 (bad input) or 130 (interrupted)."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    arguments = in_order(sys.argv[1:] if arguments is None else arguments)
     if arguments[:1] == ["--version"]:
         arguments = ["version"]
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log lines are for its developers
     # tyro takes unions of annotated types, which the type system has no way to say
-    command = tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    command = parsed(lambda: tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments))  # pyright: ignore[reportArgumentType, reportCallIssue]
     from jaxpu.config import ConfigError
     from jaxpu.runs import NothingFinished, ResultsError
 
@@ -87,23 +104,25 @@ def main(arguments: list[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except (ConfigError, ResultsError) as error:
-        print(f"jaxpu: {error}", file=sys.stderr)
-        sys.exit(1 if isinstance(error, NothingFinished) else 2)
-    except (OSError, MemoryError, RecursionError) as error:
-        print(f"jaxpu: {_in_words(error)}", file=sys.stderr)
-        sys.exit(2)
+        _give_up(str(error), 1 if isinstance(error, NothingFinished) else 2)
     except KeyboardInterrupt:
-        print("\njaxpu: interrupted", file=sys.stderr)
-        sys.exit(130)
+        _give_up("interrupted", 130)
+    except BaseException as error:  # a panic of polars is no Exception
+        words = in_words(error, _about(command))
+        if words is None:
+            raise
+        _give_up(words, 2)
 
 
-def _in_words(error: BaseException) -> str:
-    """What the machine refused, in a line."""
-    if isinstance(error, OSError):
-        where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}; make room or permission there, or give another folder"
-    what = "memory is full" if isinstance(error, MemoryError) else "the input is nested too deep"
-    return f"{what}; give less at once"
+def _give_up(message: str, status: int) -> NoReturn:
+    print(f"jaxpu: {cut(message, LONGEST)}", file=sys.stderr)
+    sys.exit(status)
+
+
+def _about(command: Any) -> str:
+    """The file or folder of a command."""
+    given = next((getattr(command, name) for name in ("config", "folder", "file") if hasattr(command, name)), "jaxpu")
+    return cut(str(given))
 
 
 def _do(command: Any) -> int:

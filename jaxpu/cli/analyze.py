@@ -11,7 +11,10 @@ from jaxpu.cli import finished
 
 @dataclass(frozen=True)
 class Analyze:
-    """Say what failed in a results folder: training, judged by each run's last epoch, or the selection of epochs."""
+    """Say what failed in a results folder: training, judged by each run's last epoch, or the selection of epochs.
+
+    Exit status: 0, whatever it says; 2 the folder cannot be read.
+    """
 
     folder: Annotated[Path, tyro.conf.Positional]
     """The results folder."""

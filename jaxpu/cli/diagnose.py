@@ -18,6 +18,8 @@ class Diagnose:
 
     With one set of scores it is judged as it is. With several epochs (--epoch names their column; in an npz the
     scores have shape (epochs, n)) the run is judged: did training fail, or was the wrong epoch kept?
+
+    Exit status: 0 healthy (or healthy again), 1 the scores fail, 2 the file cannot be read or judged.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -69,11 +71,12 @@ def _selected(found: "Scores", command: Diagnose) -> int:
 def _print(judged: "Diagnosis", found: "Scores") -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     console = Console(highlight=False)
     epochs, rows = found.scores.shape
     console.print(f"[bold]{judged.verdict}[/]  ({rows} examples" + (f", {epochs} epochs)" if epochs > 1 else ")"))
-    console.print(judged.explanation)
+    console.print(Text(judged.explanation))
     others = [str(flag) for flag in judged.flags if flag != judged.verdict]
     if others:
         console.print(f"also: {', '.join(others)}")

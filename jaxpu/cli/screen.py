@@ -38,7 +38,7 @@ class Screen:
     def show(self, progress: "Progress") -> None:
         """Take in what the engine says."""
         if progress.note and not self.quiet:
-            self.console.print(progress.note, highlight=False)
+            self.console.print(progress.note, highlight=False, markup=False)
         share = progress.runs_done / progress.runs_total
         if self.bar.disable and not self.quiet and share >= self._printed + 0.1:  # a log file has no bar
             self._printed = share

@@ -10,7 +10,7 @@ in them is a field of `Thresholds`.
 
 from jaxpu.collapse.epochs import diagnose, diagnose_epoch
 from jaxpu.collapse.flags import always_positive, epoch_flags
-from jaxpu.collapse.rules import Assessment, assess, collapsed_epochs, epoch_verdicts
+from jaxpu.collapse.rules import Assessment, assess, collapsed_epochs, epoch_verdicts, fallen_epochs
 from jaxpu.collapse.runs import diagnose_run, onset_epoch
 from jaxpu.collapse.scores import score_metrics, score_trajectory
 from jaxpu.collapse.verdicts import Diagnosis, Thresholds, Verdict
@@ -28,6 +28,7 @@ __all__ = [
     "diagnose_run",
     "epoch_flags",
     "epoch_verdicts",
+    "fallen_epochs",
     "onset_epoch",
     "score_metrics",
     "score_trajectory",

@@ -163,6 +163,29 @@ def collapsed_epochs(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRES
     return assess(metrics, thresholds=thresholds).collapsed
 
 
+def fallen_epochs(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Bool[np.ndarray, " epochs"]:
+    """Say which epochs of a run are collapsed after it was healthy: before that a run has not started.
+
+    Args:
+        metrics: As in `assess`, arrays (epochs,).
+        thresholds: The numbers that the rules compare with.
+
+    Raises:
+        ValueError: a metric is missing, or the shapes differ.
+
+    >>> metrics = {"oracle_f1": [0.0, 0.7, 0.0], "oracle_f1_best": [0.7, 0.8, 0.7], "oracle_auc": [0.8, 0.9, 0.8],
+    ...            "predicted_positive": [0.0, 0.3, 0.0], "score_sd": [0.1, 0.2, 0.1], "prevalence": [0.4, 0.4, 0.4]}
+    >>> fallen_epochs(metrics).tolist()
+    [False, False, True]
+    """
+    return fallen(assess(metrics, thresholds=thresholds))
+
+
+def fallen(run: Assessment) -> Bool[np.ndarray, " epochs"]:
+    """:func:`fallen_epochs` of a run that is assessed."""
+    return run.collapsed & (np.cumsum(run.flags[Verdict.HEALTHY]) > 0)
+
+
 def _numbers_of_many(metrics: Metrics) -> Numbers:
     require(metrics, _NEEDED_OF_MANY, ", ".join(_NEEDED_OF_MANY))
     columns = aligned(metrics, (*_NEEDED_OF_MANY, "score_mean"))

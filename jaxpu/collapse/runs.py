@@ -15,7 +15,7 @@ diverged            at the selected or the last epoch scores are not finite; or 
                     is not, or |loss| exceeds exploding_loss times its least value (or 1)
 selection_artefact  the selected epoch is not healthy, and a later one is
 transient           the selected and the last epoch are healthy, and lasting_epochs or more in a row were
-                    collapsed
+                    collapsed, after an epoch that was healthy: a run that has not started has not collapsed
 ==================  ======================================================================================
 
 An artefact asks for a *later* healthy epoch: a run that was healthy once and then collapsed has failed,
@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike
 
 from jaxpu.collapse.epochs import diagnosis_at
 from jaxpu.collapse.explanations import explain_run
-from jaxpu.collapse.rules import Assessment, Metrics, assess
+from jaxpu.collapse.rules import Assessment, Metrics, assess, fallen
 from jaxpu.collapse.verdicts import DEFAULT_THRESHOLDS, Diagnosis, Thresholds, Verdict
 
 RUN_ORDER: tuple[Verdict, ...] = (
@@ -149,7 +149,7 @@ def _course(run: Assessment, at: int) -> dict[str, float]:
     """What the epochs before and after the selected one were like."""
     f1, healthy, collapsed = run.numbers["f1"], run.flags[Verdict.HEALTHY], run.collapsed
     later = np.flatnonzero(healthy[at + 1 :]) + at + 1
-    starts, lengths = _stretches(collapsed)
+    starts, lengths = _stretches(fallen(run))
     longest = int(np.argmax(lengths)) if lengths.size else None
     return {
         "epochs": float(collapsed.size),
@@ -159,7 +159,7 @@ def _course(run: Assessment, at: int) -> dict[str, float]:
         "first_healthy_later_f1": float(f1[later[0]]) if later.size else np.nan,
         "longest_collapse": 0.0 if longest is None else float(lengths[longest]),
         "longest_collapse_from": np.nan if longest is None else float(starts[longest] + 1),
-        "onset_epoch": float(starts[-1] + 1) if collapsed[-1] else np.nan,
+        "onset_epoch": float(_stretches(collapsed)[0][-1] + 1) if collapsed[-1] else np.nan,
         "end_collapsed": float(collapsed[-1]),
         "end_healthy": float(healthy[-1]),
         "end_f1": float(f1[-1]),

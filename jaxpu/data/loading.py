@@ -14,6 +14,7 @@ from jaxpu.data.dataset import Dataset, first_line
 from jaxpu.data.embedded import breast_cancer, digits, spambase
 from jaxpu.data.images import cifar10, fashion_mnist, files_of, mnist
 from jaxpu.data.synthetic import gaussians, mixture
+from jaxpu.errors import shown
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
     "spambase": spambase,
@@ -62,7 +63,7 @@ def load(wanted: str | DataConfig, **options: Any) -> Dataset:
         return _named(wanted, options)
     try:
         return _from_file(wanted) if wanted.file else _named(wanted.name, wanted.options)
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise ConfigError(f"data{'.file' if wanted.file else ''}: {error}") from None
 
 
@@ -92,8 +93,23 @@ def _named(name: str, options: dict[str, Any]) -> Dataset:
     if odd:
         known = ", ".join(choices) or "none"
         raise ValueError(f"dataset {name!r} has no option {odd[0]!r}; its options: {known}")
+    for option, value in options.items():
+        _check_option(name, option, value, choices[option].default)
     sources = files_of(name) if name in FETCHED else []
     return _kept(functools.partial(loader, **options), (loader, *sorted(options.items())), sources)
+
+
+def _check_option(name: str, option: str, value: Any, default: Any) -> None:
+    """Refuse an option of another type than its default."""
+    kinds: dict[type, tuple[Any, str]] = {
+        bool: (bool, "true or false"),
+        int: (int, "a whole number"),
+        float: (int | float, "a number"),
+        str: (str, "text"),
+    }
+    kind, words = kinds.get(type(default), (object, ""))
+    if not isinstance(value, kind) or (isinstance(value, bool) and words.endswith("number")):
+        raise ValueError(f"options: dataset {name!r} takes {words} as {option}, got {shown(value)}")
 
 
 def _from_file(wanted: DataConfig) -> Dataset:

@@ -39,7 +39,7 @@ def predictions(reconstructed: Problem, step: Step) -> dict[str, Array]:
     """
     ratings, labels, labeled = reconstructed
     known, m = labeled > 0, ratings.shape[0]
-    level = jnp.sum(ratings * known[None, :]) / (m * known.sum())
+    level = jnp.sum(ratings * known[None, :]) / (m * known.sum().astype(ratings.dtype))
     rate = jnp.sum(known & (labels > 0)) / known.sum()
     log_odds = jnp.log(rate) - jnp.log1p(-rate)
     seen = jax.nn.sigmoid((1 - step.class_weights) * log_odds)  # class weights move the odds of the classes

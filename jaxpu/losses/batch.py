@@ -5,11 +5,15 @@ Python number out of its range is refused, while a traced one is taken as it is.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Shaped
 
+from jaxpu.positive import counted_rows, known, positives
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 
@@ -17,11 +21,11 @@ def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[A
     """The rows labeled 1 and the others, both without the padding.
 
     Args:
-        labeled: 1 = labeled positive, anything else = unlabeled, shape (n,).
+        labeled: 1 = labeled positive, 0 = unlabeled, shape (n,).
         mask: 1 = the row counts, 0 = padding, shape (n,); None counts every row.
 
     Raises:
-        ValueError: the shapes are not (n,).
+        ValueError: the shapes are not (n,), or :mod:`jaxpu.positive` refuses labels or mask.
 
     Example:
         >>> [rows.tolist() for rows in sets(jnp.array([1, 0, 1]), jnp.array([1, 1, 0]))]
@@ -31,24 +35,8 @@ def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[A
     if labeled.ndim != 1:
         raise ValueError(f"labels have shape {labeled.shape}, expected (n,): try labels.ravel()")
     counted = counted_rows(labeled.size, mask)
-    positive = labeled == 1
-    return counted & positive, counted & ~positive
-
-
-def counted_rows(n: int, mask: Mask | None) -> Bool[Array, " n"]:
-    """The mask as booleans; None counts every row.
-
-    Raises:
-        ValueError: the mask is not of shape (n,).
-
-    Example:
-        >>> counted_rows(3, jnp.array([1, 1, 0])).tolist()
-        [True, True, False]
-    """
-    counted = jnp.ones(n, bool) if mask is None else jnp.asarray(mask) != 0
-    if counted.shape != (n,):
-        raise ValueError(f"mask has shape {counted.shape}, expected {(n,)} like the labels")
-    return counted
+    positive = positives(labeled, counted)
+    return positive, counted & ~positive
 
 
 def without_padding(values: Shaped[Array, "n *k"], counted: Bool[Array, " n"]) -> Shaped[Array, "n *k"]:
@@ -102,25 +90,29 @@ def mean(values: Float[Array, " n"], rows: Bool[Array, " n"]) -> Scalar:
     return jnp.where(rows, values, 0).sum() / jnp.maximum(rows.sum(), 1)
 
 
-def check_range(name: str, value: ScalarLike, least: float | int, most: float | int = math.inf) -> None:
-    """Refuse a Python number outside [least, most], NaN, and infinity.
+def check_range(name: str, value: Any, least: float | int, most: float | int = math.inf) -> None:
+    """Refuse what is known and outside [least, most], NaN or infinite; traced numbers are taken as they are.
+
+    Args:
+        name: of the option, for the message. value: a number of Python, NumPy or jax, or an array of them.
+        least, most: the bounds, which are allowed.
 
     Raises:
         ValueError: with the option's name, its value and the range.
 
     Example:
-        >>> check_range("gamma", -1, 0)
+        >>> check_range("gamma", jnp.float32(-1), 0)
         Traceback (most recent call last):
-        ValueError: gamma is -1, expected a finite number of at least 0
+        ValueError: gamma is -1.0, expected a finite number of at least 0
     """
-    if not isinstance(value, int | float) or (least <= value <= most and math.isfinite(value)):
-        return
+    outside = _outside(value, lambda number: least <= number <= most and math.isfinite(number))
     wanted = f"a finite number of at least {least}" if most == math.inf else f"a number between {least} and {most}"
-    raise ValueError(f"{name} is {value}, expected {wanted}")
+    if outside is not None:
+        raise ValueError(f"{name} is {outside}, expected {wanted}")
 
 
-def check_prior(prior: ScalarLike) -> None:
-    """Refuse a Python number as class prior that is not strictly between 0 and 1.
+def check_prior(prior: Any) -> None:
+    """Refuse a known number as class prior that is not strictly between 0 and 1.
 
     Raises:
         ValueError: with the number and what to pass.
@@ -130,8 +122,17 @@ def check_prior(prior: ScalarLike) -> None:
         Traceback (most recent call last):
         ValueError: prior is 1.0, expected a number strictly between 0 and 1: ...
     """
-    if isinstance(prior, int | float) and not 0 < prior < 1:
+    outside = _outside(prior, lambda number: 0 < number < 1)
+    if outside is not None:
         raise ValueError(
-            f"prior is {prior}, expected a number strictly between 0 and 1: "
+            f"prior is {outside}, expected a number strictly between 0 and 1: "
             "pass the share of positives among the unlabeled rows"
         )
+
+
+def _outside(value: Any, allowed: Callable[[Any], bool]) -> int | float | None:
+    """The first known number that is not allowed."""
+    if value is None or not known(value):
+        return None
+    numbers = [value] if isinstance(value, int | float) else jax.device_get(value).ravel().tolist()
+    return next((number for number in numbers if not allowed(number)), None)

@@ -12,8 +12,9 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from jaxpu.losses.batch import check_range, counted_rows, wide, without_padding
+from jaxpu.losses.batch import check_range, wide, without_padding
 from jaxpu.margins import all_margins, one_hot, own_margin
+from jaxpu.positive import counted_rows
 from jaxpu.types import ClassLabels, ClassLogits, Mask, ScalarLike, Weights
 
 Loss: TypeAlias = Float[Array, ""] | Float[Array, " n"]
@@ -21,6 +22,12 @@ Loss: TypeAlias = Float[Array, ""] | Float[Array, " n"]
 
 REDUCTIONS = ("mean", "sum", "none")
 """What becomes of the losses of the rows: Σ w ℓ / Σ w, Σ w ℓ, or each w ℓ."""
+
+INFINITE = 1e30
+"""Logits of several classes beyond it count as infinite."""
+
+ENDLESS = 1e15
+"""Size from which a margin counts as infinite where the label has no share: 0 times its loss is 0, and not NaN."""
 
 ROUNDING = 0.01
 """How far a soft label may be outside [0, 1]: averages of labels in bfloat16 are, by its rounding."""
@@ -102,11 +109,17 @@ def margins(logits: ClassLogits, labels: ClassLabels) -> tuple[Float[Array, "n c
         positive = _shares(labels).astype(logits.dtype)
         return jnp.stack([logits, -logits], axis=-1), jnp.stack([positive, 1 - positive], axis=-1)
     classes = logits.shape[1]
+    logits = jnp.clip(logits, -INFINITE, INFINITE)  # differences of infinite logits, and their gradients, are NaN
     if labels.ndim == 2 or jnp.issubdtype(labels.dtype, jnp.floating):
-        return all_margins(logits), distribution(labels, classes).astype(logits.dtype)
+        return _endless(all_margins(logits)), distribution(labels, classes).astype(logits.dtype)
     hit = one_hot(labels, classes)
     share = jnp.where(hit.any(axis=-1, keepdims=True), 1.0, jnp.nan)
-    return own_margin(logits, hit), share.astype(logits.dtype)
+    return _endless(own_margin(logits, hit)), share.astype(logits.dtype)
+
+
+def _endless(m: Float[Array, "n c"]) -> Float[Array, "n c"]:
+    """Margins of infinite logits are infinite again in value; the gradient passes."""
+    return m + jax.lax.stop_gradient(jnp.where(jnp.abs(m) >= INFINITE / 2, m * jnp.inf, 0))
 
 
 def check_labels(labels: ClassLabels, classes: int) -> None:
@@ -164,6 +177,8 @@ def expectation(
 ) -> Loss:
     """Weighted mean over the rows of Σ q_k ℓ(m_k), ℓ a margin loss, or what ``reduction`` says.
 
+    A share q_k or a weight of 0 contributes 0, in value and gradient, also where ℓ(m_k) is infinite.
+
     Raises:
         ValueError: shapes that do not fit, a reduction that does not exist.
 
@@ -179,7 +194,10 @@ def expectation(
     counted = counted_rows(labels.shape[0], mask)
     logits = wide(without_padding(logits, counted))
     weights = _row_weights(weights, counted, logits)
+    absent = jnp.expand_dims(weights == 0, range(1, logits.ndim))
+    logits = jnp.where(absent & ~jnp.isfinite(logits), 0, logits)
     m, share = margins(logits, without_padding(labels, counted))
+    m = jnp.where((share == 0) & ~(jnp.abs(m) < ENDLESS), 0, m)
     each = weights * (share * margin_loss(m)).sum(axis=-1)
     if reduction == "none":
         return each

@@ -145,7 +145,8 @@ def focal(margin: Float[Array, "*shape"], *, gamma: ScalarLike = 2.0) -> Float[A
         [1.6501, 0.1733, 0.0]
     """
     check_range("gamma", gamma, 0)
-    factor = jnp.exp(jnp.asarray(gamma, margin.dtype) * jax.nn.log_sigmoid(-margin))
+    missed = jnp.where(margin < -1e15, -1e15, margin)  # the factor is 1 there: its slope of 0 meets an endless loss
+    factor = jnp.exp(jnp.asarray(gamma, margin.dtype) * jax.nn.log_sigmoid(-missed))
     return factor * jax.nn.softplus(-margin)
 
 

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int, Num
 
-from jaxpu.losses.batch import check_range, counted_rows, without_padding
+from jaxpu.losses.batch import check_range, without_padding
 from jaxpu.losses.labels import check_labels, distribution
 from jaxpu.margins import one_hot
+from jaxpu.positive import counted_rows
 from jaxpu.types import ClassLabels, Mask, ScalarLike, Weights
 
 ClassWeights: TypeAlias = Float[Array, " k"]
@@ -60,7 +61,17 @@ def inverse_frequency(labels: ClassLabels, classes: int, *, mask: Mask | None = 
         >>> [round(w, 3) for w in inverse_frequency(jnp.array([1, 0, 0, 0]), 2).tolist()]
         [0.667, 2.0]
     """
-    counts = class_counts(labels, classes, mask=mask)
+    return of_counts(class_counts(labels, classes, mask=mask))
+
+
+def of_counts(counts: Num[Array, " k"]) -> ClassWeights:
+    """:func:`inverse_frequency` of rows already counted, n_c of shape (k,).
+
+    Example:
+        >>> [round(w, 3) for w in of_counts(jnp.array([3, 1])).tolist()]
+        [0.667, 2.0]
+    """
+    counts = jnp.asarray(counts, float)  # products of counts are more than 32 bits hold
     present = counts > 0
     return jnp.where(present, counts.sum() / (present.sum() * jnp.maximum(counts, 1)), 1)
 

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
+from jaxpu.losses import weighting
 from jaxpu.methods.branches import Objective, branch_of, objective_of
 from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
 from jaxpu.methods.method import DECISIONS, Method, Schedule
@@ -99,7 +100,7 @@ def hyper_of(
         decision=DECISIONS.index(method.decision),
         decision_offset=decision_offset(method),
         prior=prior,
-        anchor=Moving(*(column[0] for column in _moving([method.anchor]))),
+        anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
         detach=method.detach,
@@ -115,7 +116,8 @@ def hyper_of(
         initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
-    return Hyper(*(kinds[type(v)](v) if type(v) in kinds else v for v in values))
+    typed: list[Any] = [kinds[type(v)](v) if type(v) in kinds else v for v in values]
+    return Hyper(*typed)
 
 
 def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objective: Objective) -> dict[str, Moving]:
@@ -142,8 +144,7 @@ def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
     elif method.class_weights == "effective_number":
         weights = losses.effective_number(jnp.array(counts), method.effective_beta)
     else:
-        labels = jnp.repeat(jnp.arange(len(counts)), jnp.array(counts))
-        weights = losses.inverse_frequency(labels, len(counts))
+        weights = weighting.of_counts(jnp.array(counts))
     return np.asarray(weights, np.float32)
 
 
@@ -165,7 +166,7 @@ def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
     evenly = (places / max(epochs - 1, 1))[epoch]
     at_half_time = jnp.where(places < epochs // 2, 0.0, 1.0)[epoch]
 
-    def number(moving: Moving) -> Array:
+    def number(moving: Moving) -> Any:
         share = jnp.where(jnp.asarray(moving.step) > 0, at_half_time, evenly)
         return moving.start + (moving.end - moving.start) * share  # a constant stays that constant to the bit
 

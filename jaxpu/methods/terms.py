@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxpu import mixup
@@ -82,7 +83,7 @@ def _valued(
     return value.astype(dtype), jnp.asarray(aux.get("clipped", 0), dtype)
 
 
-def _switch(index: ScalarLike, functions: list[Any], z: Any) -> tuple[Scalar, Scalar]:
+def _switch(index: ScalarLike | np.ndarray, functions: list[Any], z: Any) -> tuple[Scalar, Scalar]:
     """``functions[index](z)`` with its gradient in z, any tree, computed inside the branch; (value, auxiliary).
 
     Differentiating ``lax.switch`` itself would make every branch return the residuals of all others, most of

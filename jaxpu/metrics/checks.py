@@ -8,6 +8,7 @@ from jax import Array
 from jaxtyping import Bool, Float, Num
 from numpy.typing import ArrayLike
 
+from jaxpu.positive import counted_rows, positives
 from jaxpu.types import Logits, Mask, Scalar
 
 Labels: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
@@ -36,11 +37,11 @@ def rows_of(logits: Logits, labels: Labels, mask: Mask | None) -> Rows:
         mask: 1 for a row that counts, shape (n,); None counts all.
 
     Raises:
-        ValueError: if the arrays are not all one-dimensional and of one length.
+        ValueError: if the arrays are not all one-dimensional and of one length, or :mod:`jaxpu.positive` refuses them.
     """
     _check_shapes(logits=logits, labels=labels, mask=mask)
-    counts = jnp.ones(logits.shape, bool) if mask is None else jnp.asarray(mask) > 0
-    is_positive = jnp.asarray(labels) > 0
+    counts = counted_rows(logits.shape[0], mask)
+    is_positive = positives(labels, counts)
     z = jnp.asarray(logits, jnp.promote_types(logits.dtype, jnp.float32))
     if z.shape[0] == 0:  # a split without rows becomes one row of padding: max and indexing need an element
         z, counts, is_positive = jnp.zeros(1, z.dtype), jnp.zeros(1, bool), jnp.zeros(1, bool)
@@ -77,10 +78,10 @@ def undefined_reason(
         >>> undefined_reason([0, 1]) is None
         True
     """
-    positive = np.asarray(labels) > 0
-    counts = np.ones(positive.shape, bool) if mask is None else np.asarray(mask) > 0
-    scores = np.zeros(positive.shape) if logits is None else np.asarray(logits, np.float64)
-    _check_shapes(labels=positive, mask=counts, logits=scores)
+    scores = np.zeros(np.shape(labels)) if logits is None else np.asarray(logits, np.float64)
+    _check_shapes(labels=labels, mask=mask, logits=scores)
+    counts = np.asarray(counted_rows(scores.size, None if mask is None else jnp.asarray(mask)))
+    positive = np.asarray(positives(jnp.asarray(labels), jnp.asarray(counts)))
     positive, scores, n = positive[counts], scores[counts], int(counts.sum())
     if n == 0:
         return "no rows: every metric is undefined"

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Num
 from jaxpu.margins import all_margins, one_hot
 from jaxpu.metrics.checks import weighted_mean
 from jaxpu.metrics.ranking import auc
+from jaxpu.positive import counted_rows
 from jaxpu.types import Mask, Scalar
 
 Logits: TypeAlias = Float[Array, "n k"]
@@ -203,7 +204,7 @@ def _rows(logits: Logits, labels: Classes, mask: Mask | None) -> _Rows:
             f"expected logits (n, k) with k of at least 2, labels (n,) and mask (n,), got {logits.shape} and "
             f"{' and '.join(map(str, shapes))}; for one logit a row see jaxpu.metrics"
         )
-    counts = jnp.ones(n, bool) if mask is None else jnp.asarray(mask) > 0
+    counts = counted_rows(n, mask)
     z = jnp.where(counts[:, None], logits.astype(jnp.promote_types(logits.dtype, jnp.float32)), 0)
     unit = jnp.where(jnp.isnan(z).any(), jnp.nan, 1).astype(z.dtype)
     predicted = one_hot(jnp.argmax(z, axis=1), z.shape[1])

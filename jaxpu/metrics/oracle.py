@@ -7,6 +7,7 @@ from jaxpu.metrics.calibration import brier, ece, log_loss, score_mean, score_sd
 from jaxpu.metrics.checks import Labels, rows_of
 from jaxpu.metrics.ranking import auc_of, average_precision_of, f1_best_of, f1_quantile_of, f1_rescue_of, rank
 from jaxpu.metrics.threshold import accuracy, f1, f1_max_shift, precision, predicted_positive, recall
+from jaxpu.positive import counted_rows
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
 
 _PLAIN = ("f1", "f1_best", "auc", "average_precision", "ece", "brier", "log_loss", "accuracy")
@@ -72,7 +73,7 @@ def plain_metrics(logits: Logits, labels: Labels, *, mask: Mask | None = None) -
         >>> float(found["auc"]), float(found["prevalence"])
         (1.0, 0.5)
     """
-    rows = jnp.ones(logits.shape, bool) if mask is None else jnp.asarray(mask) > 0
+    rows = counted_rows(logits.shape[0], mask)
     p = jax.nn.sigmoid(logits)
     prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
     low, high = jnp.where(rows, p, jnp.inf).min(), jnp.where(rows, p, -jnp.inf).max()

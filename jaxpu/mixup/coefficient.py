@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from jaxpu.losses.batch import check_range
 from jaxpu.types import ScalarLike
 
 
@@ -30,7 +31,7 @@ def sample(
         Coefficients in (0, 1], never NaN. For small α many of those near 1 round to exactly 1.
 
     Raises:
-        ValueError: a negative Python number as α, or an α that does not broadcast to the shape.
+        ValueError: a known α that is negative or not finite, or an α that does not broadcast to the shape.
 
     Example:
         >>> lam = sample(jax.random.key(0), 0.3, (1000,))
@@ -39,8 +40,7 @@ def sample(
         >>> sample(jax.random.key(0), 0.0, (2,)).tolist()
         [1.0, 1.0]
     """
-    if isinstance(alpha, int | float) and not alpha >= 0:
-        raise ValueError(f"alpha is {alpha}, expected a number of at least 0: 0 means no mixup")
+    check_range("alpha", alpha, 0)
     alpha = jnp.broadcast_to(alpha, shape)
     radius_key, angle_key = jax.random.split(key)
     exponential = jax.random.exponential(radius_key, shape)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Int, Key
 
+from jaxpu.positive import counted_rows, positives
 from jaxpu.types import Labeled, Mask, Rows
 
 
@@ -25,7 +26,7 @@ def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | Non
         [0, 1, 2]
     """
     labeled, counted = _rows(labeled, mask)
-    positive = counted & (labeled == 1)
+    positive = positives(labeled, counted)
     count = positive.sum()
     positives_first = jnp.argsort(~positive)
     draw = jax.random.randint(key, labeled.shape, 0, jnp.maximum(count, 1))
@@ -71,7 +72,7 @@ def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = Non
         ([0, 2], [1, 3])
     """
     labeled, counted = _rows(labeled, mask)
-    return _permute_within(key, (labeled == 1).astype(int), counted)
+    return _permute_within(key, positives(labeled, counted).astype(int), counted)
 
 
 PAIRINGS: dict[str, Callable[..., Array]] = {
@@ -97,7 +98,5 @@ def _rows(labeled: Labeled, mask: Mask | None) -> tuple[Labeled, Bool[Array, " n
     labeled = jnp.asarray(labeled)
     if labeled.ndim != 1:
         raise ValueError(f"labeled has shape {labeled.shape}, expected (n,): try labeled.ravel()")
-    counted = jnp.ones(labeled.shape, bool) if mask is None else jnp.asarray(mask) != 0
-    if counted.shape != labeled.shape:
-        raise ValueError(f"mask has shape {counted.shape}, expected {labeled.shape} like labeled")
+    counted = counted_rows(labeled.size, mask)
     return labeled, counted

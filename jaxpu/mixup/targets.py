@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
+from jaxpu.losses.batch import check_range
 from jaxpu.types import ScalarLike
 
 
@@ -37,7 +38,7 @@ def log_target(
         log μ, shape (n,), in float32 or wider; -inf only where μ is 0, which takes a log p of -inf.
 
     Raises:
-        ValueError: shapes other than these.
+        ValueError: shapes other than these, or a known number outside [0, 1].
 
     Example:
         >>> log_p, log_p_partner = jnp.log(jnp.array([0.2])), jnp.log(jnp.array([0.4]))
@@ -52,6 +53,8 @@ def log_target(
             f"log_p, log_p_partner and lam have shapes {log_p.shape}, {log_p_partner.shape} and {lam.shape}, "
             "expected (n,), (n,) and () or (n,)"
         )
+    for name, value in {"lam": lam, "anchor": anchor, "floor": floor, "partner_floor": partner_floor}.items():
+        check_range(name, value, 0, 1)
     wide = jnp.promote_types(log_p.dtype, jnp.float32)
     log_p, log_p_partner, lam = log_p.astype(wide), log_p_partner.astype(wide), lam.astype(wide)
     floored_partner = jnp.maximum(log_p_partner, jnp.log(partner_floor))

@@ -6,7 +6,7 @@ import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from jaxpu.plots.frames import NothingToShow, metric_name, require, varying, with_point
+from jaxpu.plots.frames import NothingToShow, carried, metric_name, require, run_columns, varying, with_point
 from jaxpu.plots.style import COLOURS, WIDTH, headline, look
 
 LOGARITHMIC = ("log_loss", "test_oracle_log_loss")
@@ -15,7 +15,7 @@ LOGARITHMIC = ("log_loss", "test_oracle_log_loss")
 def courses(
     runs: pl.DataFrame, metrics: Sequence[str], *, x: str = "epoch", rows: bool = True, most: int = 8
 ) -> Figure:
-    """Draw the median over seeds of each metric over training.
+    """Draw the median over seeds of each metric over training; a run that stopped early keeps its last values.
 
     A method that has no point of the grid, since no setting of the grid touches it, is shown with each.
 
@@ -34,8 +34,8 @@ def courses(
     'At the end high (guide=plain) has the least accuracy: 0.50'
     """
     require(runs, "dataset", "method", x, *metrics)
-    frame = with_point(runs)
     keys = ["method", "point", *varying(runs)]
+    frame = carried(with_point(runs), x, keys, run_columns(runs)) if "seed" in runs.columns else with_point(runs)
     medians = frame.group_by(*keys, x, maintain_order=True).agg(pl.col(metrics).median()).sort(x, maintain_order=True)
     if not rows:
         names = pl.concat_str(

@@ -70,6 +70,22 @@ def finite(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
     return kept
 
 
+def carried(frame: pl.DataFrame, x: str, group: Sequence[str], run: Sequence[str]) -> pl.DataFrame:
+    """Add to runs that stopped before others of their group their last row, at every later value of ``x``.
+
+    So a median over runs is one over all of them, and not over those still training, and it ends at the median of
+    their last values.
+
+    >>> frame = pl.DataFrame({"method": "vpu", "seed": [0, 0, 1], "epoch": [1, 2, 1], "f1": [0.0, 0.8, 0.1]})
+    >>> carried(frame, "epoch", ["method"], ["method", "seed"]).rows()[3:]
+    [('vpu', 1, 2, 0.1)]
+    """
+    last = frame.sort(x, maintain_order=True).group_by(*run, maintain_order=True).last()
+    points = frame.group_by(*group).agg(pl.col(x).unique().alias("later"))
+    more = last.join(points, on=list(group), nulls_equal=True).explode("later").filter(pl.col("later") > pl.col(x))
+    return pl.concat([frame, more.with_columns(pl.col("later").alias(x)).select(frame.columns)])
+
+
 def grid_columns(frame: pl.DataFrame) -> list[str]:
     """The columns of the grid: those between the method and what identifies a run or was recorded of it.
 

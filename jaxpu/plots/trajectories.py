@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import NothingToShow, finite, labelled, metric_name, run_columns
+from jaxpu.plots.frames import NothingToShow, carried, finite, labelled, metric_name, run_columns
 from jaxpu.plots.style import BLUE, RED, WIDTH, headline, left_out, look, row_height, wrapped
 
 LEVELS = {"low90": 0.05, "low50": 0.25, "median": 0.5, "high50": 0.75, "high90": 0.95}
@@ -24,7 +24,8 @@ def trajectories(
 ) -> Figure:
     """Draw a metric against the epoch, one small panel a method: the median and the spread over seeds.
 
-    The bands hold the middle 50 % and 90 % of the seeds recorded at the epoch (interpolated quantiles).
+    The bands hold the middle 50 % and 90 % of the seeds (interpolated quantiles). A run that stopped before others of
+    its method keeps its last value, so that every epoch has all seeds.
 
     Args:
         runs: one row a run and epoch, with dataset, method, the grid, seed, epoch and the metric.
@@ -42,14 +43,16 @@ def trajectories(
     >>> trajectories(runs, "test_oracle_f1").get_suptitle()
     'The median test F1 at p > 0.5 ends at 0.85'
     """
-    data = finite(labelled(runs, "seed", "epoch", metric), metric)
+    run = run_columns(runs)
+    recorded = finite(labelled(runs, "seed", "epoch", metric), metric)
+    data = finite(carried(labelled(runs, "seed", "epoch", metric), "epoch", ["label"], run), metric)
     everything = data["label"].unique(maintain_order=True).to_list()
     rows = [row for row in rows or everything if row in everything][:most]
     if not rows:
         raise NothingToShow(f"None of the rows to show has a value of {metric}.")
     shown = data.filter(pl.col("label").is_in(rows))
-    run = run_columns(runs)
-    marked = data.clear() if highlight is None else shown.join(highlight, on=run, how="semi", nulls_equal=True)
+    lines_of = recorded.filter(pl.col("label").is_in(rows))
+    marked = data.clear() if highlight is None else lines_of.join(highlight, on=run, how="semi", nulls_equal=True)
     with look():
         columns = min(4, len(rows))
         lines = -(-len(rows) // columns)
@@ -101,7 +104,7 @@ def _tidy(panels: np.ndarray, used: int, columns: int) -> None:
 
 
 def _statement(data: pl.DataFrame, metric: str) -> str:
-    """Say where the median of each method ends: at its last recorded epoch."""
+    """Say where the median of each method ends: that of the last values of all its runs."""
     last = data.filter(pl.col("epoch") == pl.col("epoch").max().over("label"))
     ends = last.group_by("label", maintain_order=True).agg(pl.median(metric))
     ends = ends.sort(metric, maintain_order=True)

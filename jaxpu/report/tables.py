@@ -1,5 +1,6 @@
 """The tables of results, of any kind of experiment: rows ready to print, and the same rows as Markdown."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -59,17 +60,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 """The columns of each kind of experiment; ``observed`` is ``pu`` where no true labels are known."""
 
 NOTES = {
-    "observed": "On the validation rows at the selected epoch; no true labels are known. PU accuracy and AUC are estimated "
-    "from P, U and the given prior; the share predicted positive should be near 1 of P and near the prior of U.",
+    "observed": "On the validation rows at the selected epoch; no true labels are known. PU accuracy and AUC are "
+    "estimated from P, U and the given prior; of P a share near 1 should be predicted positive, of U near the prior.",
     "pu": "Measured on the test rows at the selected epoch.",
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
     "ensemble": "On the instances whose label training did not see. Upside down: runs with AUC at most 0.2.",
     "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
 }
 NOTE = (
-    "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in percent). "
-    "Numbers without brackets are medians over seeds, AUC and accuracy means. Beside the verdict stands the number of "
-    "failing runs."
+    "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in "
+    "percent). Numbers without brackets are medians over seeds, AUC and accuracy means. Beside the verdict, the most "
+    "frequent of the failing ones, stands the number of runs that have it, and in brackets that of all failing runs "
+    "if it differs."
 )
 
 
@@ -93,7 +95,7 @@ def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = 
     """The rows of the table under one selection rule, in the order of the summary.
 
     Args:
-        summary: dataset, method, the grid, selection, metric, n, mean, median, ci_low, ci_high. Missing metrics are "–".
+        summary: dataset, method, grid, selection, metric, n, mean, median, ci_low, ci_high; missing metrics are "–".
         verdicts: dataset, method, the grid, selection, verdict, n, rate; may be empty.
         rule: the selection rule. kind: of the experiment.
 
@@ -122,15 +124,24 @@ def _written(row: Mapping[str, Any] | None, column: Column) -> str:
 
 
 def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
-    """The verdict of each label under a rule, with the number of failing runs."""
+    """The most frequent failing verdict of each label under a rule, with how many runs have it and how many fail."""
     try:
-        data = labelled(verdicts, "selection", "verdict", "n", "rate").filter(pl.col("selection") == rule)
+        data = labelled(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
     except NothingToShow:
         return {}
     return {
-        label: verdict_name(word) + (f" {round(rate * n)}/{n}" if word != "healthy" else "")
-        for label, word, n, rate in data.select("label", "verdict", "n", "rate").iter_rows()
+        label: verdict_name(word) + (_counted(count, failing, n) if word != "healthy" else "")
+        for label, word, count, failing, n in data.select("label", "verdict", "count", "failing", "n").iter_rows()
     }
+
+
+def _counted(count: int, failing: int, n: int) -> str:
+    """How many runs have the verdict, and how many fail in whatever way if that is another number.
+
+    >>> _counted(14, 31, 32), _counted(2, 2, 32)
+    (' 14/32 (31 fail)', ' 2/32')
+    """
+    return f" {count}/{n}" + (f" ({failing} fail)" if failing != count else "")
 
 
 def heads(kind: str) -> tuple[str, ...]:
@@ -182,7 +193,7 @@ def results(found: Sequence[tuple[str, list[Line]]], kind: str = "pu", *, most: 
 
 def bold(verdict: str) -> Markdown:
     """A verdict set apart, and what stands beside it."""
-    word = verdict.rstrip("0123456789/ ")
+    word = re.sub(r" \d+/\d+.*$", "", verdict)
     return Markdown(verdict if word == "–" else f"**{word}**{verdict[len(word) :]}")
 
 
@@ -205,8 +216,9 @@ def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int 
 
 
 RULE_NOTE = (
-    "All methods together. Regret is the test F1 that a rule loses against the best epoch of the same run, which nobody "
-    "knows; its interval is over seeds. An artefact is a run whose selected epoch is not healthy while a later one is."
+    "All methods together. Regret is the test F1 that a rule loses against the best epoch of the same run, which "
+    "nobody knows; its interval is over seeds. An artefact is a run whose selected epoch is not healthy while a later "
+    "one is."
 )
 
 

@@ -1,0 +1,52 @@
+"""What was typed: options may stand between overrides, and what cannot be parsed is said as all errors are."""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+VALUED = ("--seeds", "--out")
+"""Options of ``jaxpu run`` that are followed by a value."""
+
+
+def in_order(arguments: Sequence[str]) -> list[str]:
+    """The arguments of ``jaxpu run`` with its options behind configuration and overrides; others as they are.
+
+    >>> in_order(["run", "quick", "a=1", "--seeds", "2", "b=3"])
+    ['run', 'quick', 'a=1', 'b=3', '--seeds', '2']
+    """
+    if arguments[:1] != ["run"]:
+        return list(arguments)
+    words, options, rest = [], [], iter(arguments[1:])
+    for word in rest:
+        if word.startswith("--") and len(word) > 2:
+            options += [word, *([value] if word in VALUED and (value := next(rest, None)) is not None else [])]
+        else:
+            (options if word.startswith("-") else words).append(word)
+    return ["run", *words, *options]
+
+
+def parsed(parse: Callable[[], Any]) -> Any:
+    """What a parser returns; what it prints when it gives up becomes one line on stderr, and exit status 2."""
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return parse()
+    except SystemExit as end:
+        if not end.code:
+            raise
+        print(f"jaxpu: {_plain(said.getvalue())}; jaxpu --help says what there is", file=sys.stderr)
+        sys.exit(2)
+
+
+def _plain(box: str) -> str:
+    """The first statement in a parser's box."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip("│╭╮╰╯ ") for line in box.splitlines()]
+    kept: list[str] = []
+    for line in lines[1:]:
+        if not line.strip("─"):
+            break
+        kept.append(line)
+    return " ".join(" ".join(kept).split())[:300] or "the arguments cannot be read"
