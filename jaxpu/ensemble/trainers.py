@@ -202,8 +202,8 @@ def fit_joint(
         history = History(loss, moved[1].w, moved[1].b, active)
         return (moved, after, jnp.where(better, loss, best), waited, rate), history
 
-    first, infinite = (factors, aggregator), jnp.asarray(jnp.inf, ratings.dtype)
-    carry = (first, adam.init(first), infinite, jnp.asarray(0), _Rate(jnp.ones_like(infinite), infinite, jnp.asarray(0)))
+    first, infinite, none = (factors, aggregator), jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(0)
+    carry = (first, adam.init(first), infinite, none, _Rate(jnp.ones_like(infinite), infinite, none))
     ((factors, aggregator), *_), history = lax.scan(iteration, carry, jnp.arange(iterations))
     return Fit(factors, aggregator, history)
 
