@@ -93,8 +93,8 @@ class TrainingConfig:
         optimizer: ``adam``, ``adamw``, ``nadam``, ``sgd`` (with momentum), or ``"package.module:function"``, in Python
             the function itself: :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
         schedule: of the learning rate over the steps: ``constant``, ``cosine`` = to 0 along half a cosine,
-            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine,
-            ``step`` = times ``factor`` after every ``every`` epochs.
+            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
+            ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
