@@ -91,27 +91,35 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments[:1] == ["--version"]:
         arguments = ["version"]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log lines are for its developers
-    # tyro takes unions of annotated types, which the type system has no way to say
-    command = parsed(lambda: tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    from jaxpu.config import ConfigError
-    from jaxpu.runs import NothingFinished, ResultsError
-
+    command: Any = None
     try:
+        # tyro takes unions of annotated types, which the type system has no way to say
+        command = parsed(lambda: tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments))  # pyright: ignore[reportArgumentType, reportCallIssue]
         code = _do(command)
         sys.stdout.flush()
         sys.exit(code)
+    except SystemExit:
+        raise
     except BrokenPipeError:  # whoever read the output, head for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except (ConfigError, ResultsError) as error:
-        _give_up(str(error), 1 if isinstance(error, NothingFinished) else 2)
     except KeyboardInterrupt:
         _give_up("interrupted", 130)
     except BaseException as error:  # a panic of polars is no Exception
-        words = in_words(error, _about(command))
-        if words is None:
-            raise
-        _give_up(words, 2)
+        _explain(error, command)
+
+
+def _explain(error: BaseException, command: Any) -> NoReturn:
+    """End with a line for what was raised, or with its traceback where it is a mistake in the program."""
+    from jaxpu.config import ConfigError
+    from jaxpu.runs import NothingFinished, ResultsError
+
+    if isinstance(error, ConfigError | ResultsError):
+        _give_up(str(error), 1 if isinstance(error, NothingFinished) else 2)
+    words = in_words(error, _about(command))
+    if words is None:
+        raise error
+    _give_up(words, 2)
 
 
 def _give_up(message: str, status: int) -> NoReturn:

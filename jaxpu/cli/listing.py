@@ -1,8 +1,7 @@
 """``jaxpu list``: what there is to name in a configuration."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import get_args, get_type_hints
 
 
 def list_all() -> int:
@@ -11,23 +10,19 @@ def list_all() -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from jaxpu import config, data, ensemble
-    from jaxpu.data.dataset import first_line
+    from jaxpu import config, data
+    from jaxpu.config.ensemble import EnsembleMethod, FactorsConfig, RatingsConfig
     from jaxpu.methods import METHODS, describe
     from jaxpu.selection import RULES
 
-    def documented(entries: Mapping[str, Any]) -> dict[str, str]:
-        return {name: first_line(entry.__doc__) for name, entry in entries.items()}
-
+    choices = (RatingsConfig, "source"), (FactorsConfig, "confidence"), (EnsembleMethod, "trainer")
     console = Console()
     for title, rows in (
         ("configurations", {name: _description(path) for name, path in config.list_configs().items()}),
         ("datasets", {name: data.describe(name) for name in data.DATASETS}),
         ("methods", {name: describe(method) for name, method in METHODS.items()}),
         ("selection rules", {name: rule.meaning for name, rule in RULES.items()}),
-        ("trainers of ensembles", documented(ensemble.TRAINERS)),
-        ("baselines of ensembles", documented(ensemble.BASELINES)),
-        ("confidence in ratings", documented(ensemble.CONFIDENCE)),
+        ("ensembles", {name: ", ".join(get_args(get_type_hints(group)[name])) for group, name in choices}),
     ):
         table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
         for name, meaning in rows.items():
