@@ -34,7 +34,8 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
         random_state: of the factors' start.
 
     Attributes:
-        classes_: the two classes, sorted. positive_: the positive one. n_features_in_: of X. factors_, aggregator_: as fitted.
+        classes_: the two classes, sorted. positive_: the positive one. n_features_in_: of X.
+        factors_, aggregator_: as fitted.
         label_distributions_: probabilities of the training instances (n_samples, 2), labelled or not.
         transduction_: the classes that go with them.
 
