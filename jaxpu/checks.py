@@ -13,6 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Bool
 
 from jaxpu.types import Labeled, Mask
@@ -72,7 +73,7 @@ def known(*values: Any) -> bool:
         >>> known(1.0, jnp.zeros(2)), bool(jax.jit(lambda x: known(x))(1.0))
         (True, False)
     """
-    return not any(isinstance(value, jax.core.Tracer) for value in values)
+    return not any(isinstance(value, Tracer) for value in values)
 
 
 def _other(values: Array, counted: Any) -> float | None:

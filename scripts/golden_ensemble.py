@@ -113,21 +113,24 @@ def alternate(d, variant, iterations=30, lr=0.1):
             w = w - lr * inputs @ residual
         if iteration >= options["freeze"]:
             b = b - lr * options["bias_lr"] * residual.sum()
-    _, entropy = residuals(w, b, inputs, v0, options["focal"])
+    _, entropy = residuals(w, b, inputs, weights_of_classes(0.0), 0.0)  # what is reported is the plain mean
     fit = np.sum(c * (r - x.T @ y) ** 2) + RIDGE * (np.sum(x**2) + np.sum(y**2))
     return {"w": w, "b": b, "r_hat": (x.T @ y)[:, ::3], "loss": RHO * fit + (1 - RHO) * entropy}
 
 
-def joint(d, variant, iterations=40, lr=0.02):
-    """The joint trainer: Adam on gradients written out."""
+def joint(d, variant, iterations=40, lr=0.02, plateau=1.0, patience=10):
+    """The joint trainer: Adam on gradients written out, with torch's ReduceLROnPlateau."""
     r, c = ratings(), confidences()["label_aware"]
     v0 = weights_of_classes(variant.get("class_weights", 0.0))
     x, y = start(d)
     p = [x, y, np.full(M, 1 / M), np.zeros(1)]
     first, second = [np.zeros_like(a) for a in p], [np.zeros_like(a) for a in p]
+    least, waited = np.inf, 0
     for t in range(1, iterations + 1):
         x, y, w, b = p
-        residual, _ = residuals(w, b[0], x.T @ y, v0, variant.get("focal", 0.0))
+        residual, entropy = residuals(w, b[0], x.T @ y, v0, variant.get("focal", 0.0))
+        fit = np.sum(c * (r - x.T @ y) ** 2) + RIDGE * (np.sum(x**2) + np.sum(y**2))
+        loss = RHO * fit + (1 - RHO) * entropy
         d_r_hat = -2 * RHO * c * (r - x.T @ y) + (1 - RHO) * np.outer(w, residual)
         g = [
             y @ d_r_hat.T + 2 * RHO * RIDGE * x,
@@ -139,6 +142,9 @@ def joint(d, variant, iterations=40, lr=0.02):
             first[k] = 0.9 * first[k] + 0.1 * g[k]
             second[k] = 0.999 * second[k] + 0.001 * g[k] ** 2
             p[k] = p[k] - lr * (first[k] / (1 - 0.9**t)) / (np.sqrt(second[k] / (1 - 0.999**t)) + 1e-8)
+        waited, least = (0, loss) if loss < least * (1 - 1e-4) else (waited + 1, least)
+        if waited > patience:
+            lr, waited = lr * plateau, 0
     return {"w": p[2], "b": p[3][0], "r_hat": (p[0].T @ p[1])[:, ::3]}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
-from jaxpu.report import tables
+from jaxpu.report import claims, tables
 from jaxpu.report.text import Markdown, table
 
 ROOT = Path(__file__).parents[1]
@@ -32,12 +32,12 @@ ROWS = (
 
 def row(experiment: str, start: str) -> tuple[str | Markdown, ...]:
     """One claim with what was measured, its verdict, and the command that repeats it."""
-    claims = pl.read_csv(ROOT / "results" / experiment / "claims.csv").with_columns(pl.col("source").fill_null(""))
-    found = [claim for claim in claims.iter_rows(named=True) if claim["claim"].startswith(start)]
+    rows = pl.read_csv(ROOT / "results" / experiment / "claims.csv").with_columns(pl.col("source").fill_null(""))
+    found = [claim for claim in rows.iter_rows(named=True) if claim["claim"].startswith(start)]
     if len(found) != 1:
-        sys.exit(f"results/{experiment}: {len(found)} claims begin with {start!r}, expected one: change scripts/readme.py")
+        sys.exit(f"results/{experiment}: {len(found)} claims begin with {start!r}, expected one: see scripts/readme.py")
     command = Markdown(f"[`jaxpu run {experiment}`](results/{experiment}/table.md)")
-    return found[0]["claim"], tables.measured(found[0]), tables.bold(found[0]["verdict"]), command
+    return found[0]["claim"], claims.measured(found[0]), tables.bold(found[0]["verdict"]), command
 
 
 def speed(path: Path) -> str:

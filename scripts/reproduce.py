@@ -3,8 +3,8 @@
 python scripts/reproduce.py failure_analysis             # every experiment, then results/failure_analysis/report.html
 python scripts/reproduce.py failure_analysis --report    # the page alone, from the results that are there
 
-A study is a folder of configs/ with a report.md: its experiments, and its text with placeholders. Its figures.py, where it
-has one, draws what only this study needs.
+A study is a folder of configs/ with a report.md: its experiments, and its text with placeholders. Its figures.py, where
+it has one, draws what only this study needs.
 """
 
 import argparse
@@ -53,7 +53,8 @@ def own_figures(configs: Path) -> ModuleType | None:
         return None
     sys.path.insert(0, str(configs))
     spec = importlib.util.spec_from_file_location(f"{configs.name}_figures", path)
-    assert spec is not None and spec.loader is not None  # the file is there
+    assert spec is not None  # the file is there
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -365,6 +365,44 @@ def test_stopping_keeps_what_was_there():
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("plateau", "patience"), [(0.5, 2), (0.3, 0), (1.0, 2)])
+def test_the_rate_falls_on_plateaus_as_that_of_torch(plateau, patience):
+    step, rule = setting(lr=0.5), {"plateau": plateau, "plateau_patience": patience}
+    found = joined_alone(step, stop_at=60, **rule).aggregator
+    expected = golden.joint(3, {}, iterations=60, lr=0.5, plateau=plateau, patience=patience)
+    np.testing.assert_allclose(found.w, expected["w"], rtol=1e-6)
+    np.testing.assert_allclose(found.b, expected["b"], rtol=1e-6)
+    constant = golden.joint(3, {}, iterations=60, lr=0.5)
+    assert (np.abs(constant["w"] - expected["w"]).max() > 0.01) == (plateau < 1)
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_joint_trainer_ends_where_the_original_one_does():
+    """Ratings, labels and start (torch's, seed 42) of the original experiment, where they leave the note's weights."""
+    with np.load(golden.PATH.parent / "cf_ensemble.npz") as file:
+        r, y, known, *start = (jnp.asarray(file[k]) for k in ("ratings", "labels", "labeled", "x", "y"))
+    start = ensemble.Factors(*(factor.astype(float) for factor in start))
+    c, test = ensemble.confidence("certainty", r, y, known), ~np.asarray(known)
+
+    @jax.jit
+    def end(class_weights, last, plateau):
+        step = ensemble.Step(lr=0.01, class_weights=class_weights)
+        options = {"stop_at": last, "patience": 20, "plateau": plateau}
+        fit = ensemble.fit_joint(start, r, c, y, known, iterations=500, step=step, **options)
+        return fit.logits, fit.aggregator.w
+
+    def roc_auc(*numbers):
+        return roc_auc_score(y[test], np.asarray(end(*numbers)[0])[test])
+
+    assert roc_auc(0.0, 200, 0.5) == roc_auc(0.0, 200, 1.0) == 0
+    assert roc_auc(0.0, 500, 0.5) == pytest.approx(0.155, abs=5e-4), "the original's; on its way through 0"
+    assert roc_auc(0.0, 500, 1.0) > 0.9, "at a constant rate it is past that"
+    logits, w = end(1.0, 200, 0.5)
+    assert roc_auc_score(y[test], np.asarray(logits)[test]) == 1
+    np.testing.assert_allclose([w.min(), w.max()], [0.199, 0.335], atol=5e-4)
+
+
+@pytest.mark.usefixtures("x64")
 def test_rho_changes_nothing_in_alternating_training():
     step = setting()
     np.testing.assert_array_equal(*(alternated_alone(step, rho=rho).history.w for rho in (0.0, 0.9)))

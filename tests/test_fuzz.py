@@ -97,10 +97,10 @@ PATHS = paths_of(FULL)
 ODD = st.sampled_from(
     [
         None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, int("9" * 4000), 0.0, -0.5, 1e-320, 1e308,
-        float("inf"), float("-inf"), float("nan"), "", " ", "yes", "010", "1:30", "1e-4", "~", ".inf", "[/bold]",
-        "![x](/etc/passwd)",
-        "../../x", "/dev/null", "x" * 50_000, "\u202e\U0001f600",
-        "a.b.c", "os:system", "jaxpu.losses:nnpu", [], {}, [[]],
+        float("inf"), float("-inf"), float("nan"), "", " ", "yes", "010", "1:30", "1e-4", "~", ".inf",
+        "[/bold]", "![x](/etc/passwd)",
+        "../../x", "/dev/null", "x" * 50_000, "\u202e\U0001f600", "a.b.c", "os:system",
+        "jaxpu.losses:nnpu", [], {}, [[]],
         [None], [1, "a"], {"a": 1}, {"": {}}, {"preset": "nnpu"}, ["vpu", "vpu"], [1e-3, 0.001],
         {"start": 0, "end": 1},
         {"training.lr": [1e-3, 1e-3]}, {"seeds": [1]}, {"preset": "nnpu", "gamma": float("nan")}, list(range(3000)),

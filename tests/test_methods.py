@@ -29,6 +29,7 @@ from jaxpu.methods import (
     options_of,
     resolve,
     risk_identity,
+    skips_without_positives,
 )
 from jaxpu.train import job
 
@@ -283,7 +284,7 @@ def test_a_stage_is_another_risk_for_the_first_epochs():
 def test_an_averaged_teacher_is_carried_over_steps_and_pulls():
     entry = {"risk": f"{USERS}:mean_teacher", "memory": f"{USERS}:teacher"}
     free, _ = trained(entry | {"pull": 0.0})
-    plain, _ = trained("nnpu")
+    plain, _ = trained({"preset": "nnpu", "skip_without_positives": True})
     np.testing.assert_allclose(flat(free.params), flat(plain.params), rtol=1e-6)
     pulled, _ = trained(entry | {"pull": 50.0, "decay": 0.99})
     start = trained(entry | {"pull": 50.0, "decay": 1.0}, training__lr=1e-9)[0]
@@ -328,11 +329,37 @@ def test_methods_with_and_without_memory_do_not_share_a_program():
 @pytest.mark.usefixtures("little_evaluation")
 def test_a_batch_without_labeled_rows_is_a_step_if_the_method_says_so():
     few = {"training__batch_size": 2}
-    skipping, history = trained("pudra", **few)
+    skipping, history = trained({"preset": "pudra", "skip_without_positives": True}, **few)
     assert float(history["train_skipped"][0]) > 0
-    stepping, history = trained({"preset": "pudra", "skip_without_positives": False}, **few)
+    stepping, history = trained("pudra", **few)
     assert float(history["train_skipped"].max()) == 0
     assert np.abs(flat(skipping.params) - flat(stepping.params)).max() > 1e-3
+
+
+def test_who_skips_a_batch_without_labeled_rows_is_as_in_the_code_that_methods_come_from():
+    steps = {name for name, method in METHODS.items() if not skips_without_positives(method)}
+    supervised = {"pn", "pn_mse", "pn_mae", "pn_mae_mse", "pn_bonus", "pn_encouraging", "pn_focal", "pn_naive"}
+    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus"}
+    assert skips_without_positives(Method(lambda z, labeled: z.mean()))
+    assert not skips_without_positives(Method(lambda z, labeled, *, y: z.mean()))
+    warm_up = [{"until": 0.5, "risk": "nnpu"}]
+    assert skips_without_positives(
+        named_method({"preset": "pudra", "stages": [warm_up[0] | {"risk": "variational"}]})[1]
+    )
+    assert not skips_without_positives(named_method({"preset": "pudra", "stages": warm_up})[1])
+    assert not skips_without_positives(named_method({"preset": "vpu", "skip_without_positives": False})[1])
+
+
+@pytest.mark.usefixtures("little_evaluation")
+def test_the_oracle_does_not_depend_on_how_many_positives_are_labeled():
+    [cell] = expand(tiny(methods=["pn"], selection={"rules": ["last"], "default": "last"}, **SMALL))
+    key, data, static, hyper = run_inputs(cell)
+    ends = []
+    for n_labeled in (1, 40):  # with one, most batches have none
+        state, history = parameters_after(key, data._replace(n_labeled=jnp.asarray(n_labeled)), static, hyper)
+        assert float(history["train_skipped"].max()) == 0
+        ends.append(flat(state.params))
+    np.testing.assert_array_equal(*ends)
 
 
 def test_a_risk_that_cannot_be_trained_says_what_it_lacks():

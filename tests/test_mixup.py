@@ -124,8 +124,13 @@ def test_partners_come_from_where_they_should(labeled, mask, seed):
         np.testing.assert_array_equal(rows[~mask], itself[~mask])
     positives = itself[labeled & mask]
     assert set(partner["labeled_positives"][mask]) <= set(positives if positives.size else itself[mask])
+    assert set(partner["permuted_positives"][mask]) <= set(positives if positives.size else itself[mask])
     if not positives.size:
         np.testing.assert_array_equal(partner["labeled_positives"], itself)
+        np.testing.assert_array_equal(partner["permuted_positives"], itself)
+    for kind in (labeled & mask, ~labeled & mask) if positives.size else ():
+        times = [(partner["permuted_positives"][kind] == row).sum() for row in positives]
+        assert max(times) - min(times) <= 1, "nobody has another turn before all have had theirs"
     for permutation in ("shuffle", "within_set"):
         np.testing.assert_array_equal(np.sort(partner[permutation]), itself)
     np.testing.assert_array_equal(labeled[partner["within_set"]], labeled)
@@ -154,6 +159,8 @@ def test_pairings_are_uniform():
         (a, x, b, c, y, 5) for a, b, c in itertools.permutations([0, 2, 3]) for x, y in itertools.permutations([1, 4])
     }
     assert_uniform(partners_of_many_keys("within_set", labeled, mask), within)
+    in_turn = {(a, a, b, c, b, 5) for a, b, c in itertools.permutations([0, 2, 3])}
+    assert_uniform(partners_of_many_keys("permuted_positives", labeled, mask), in_turn)
 
 
 @pytest.mark.parametrize("name", PAIRINGS)
@@ -240,6 +247,22 @@ def test_log_target_is_not_differentiated():
         arguments = jnp.array([-1.0, -100.0]), jnp.array([-100.0, -0.1]), lam, anchor
         for gradient in jax.grad(total, argnums=(0, 1, 2, 3))(*arguments):
             np.testing.assert_array_equal(gradient, 0)
+
+
+@pytest.mark.parametrize("detach", [0, jnp.array(0.0)])
+@pytest.mark.parametrize("lam", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("anchor", [0.0, 0.5, 1.0])
+def test_log_target_lets_gradients_through_if_it_is_not_detached(detach, lam, anchor):
+    log_p, log_partner = np.array([-1.0, -30.0]), np.array([-30.0, -0.1])
+
+    def total(log_p, log_partner):
+        return mixup.log_target(log_p, log_partner, lam, anchor=anchor, detach=detach).sum()
+
+    found = jax.grad(total, argnums=(0, 1))(jnp.asarray(log_p, jnp.float32), jnp.asarray(log_partner, jnp.float32))
+    p, partner = np.exp(log_p), np.exp(log_partner)
+    mu = lam * p + (1 - lam) * (anchor + (1 - anchor) * partner)
+    for actual, expected in zip(found, (lam * p / mu, (1 - lam) * (1 - anchor) * partner / mu), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

@@ -11,6 +11,8 @@ from problems import jitted_train, prepared, tiny
 from jaxpu import api, config, data, train
 from jaxpu.config import ConfigError, DataConfig
 from jaxpu.data import Dataset
+from jaxpu.methods.objective import Objective, objective_of
+from jaxpu.selection import RuleChoice
 from jaxpu.train.job import static_part, traced_part
 
 DRAWN = data.load("gaussians", n=150, d=3, separation=3.0)
@@ -32,7 +34,15 @@ def history(y: bool, filler: int = 0) -> dict[str, np.ndarray]:
     prepared, shared = data.prepare(settings, dataset, 0), data.arrays(settings, dataset)
     labels = jnp.asarray(shared.y, jnp.int32) + filler
     arrays = train.Data(jnp.asarray(shared.x), labels, *map(jnp.asarray, prepared.rows))
-    static = train.Config(cell.model, 4, 48, prepared.val_sizes, rules=cell.selection.rules, truth=shared.truth)
+    static = train.Config(
+        cell.model,
+        4,
+        48,
+        prepared.val_sizes,
+        objective_of([cell.method]),
+        rules=cell.selection.rules,
+        truth=shared.truth,
+    )
     run = jitted_train(train.key_of(0), arrays, static, traced_part(cell, prepared))
     return {name: np.asarray(column) for name, column in run.history.items()}
 
@@ -41,8 +51,9 @@ def test_a_run_is_the_same_whether_the_true_labels_are_known_or_not():
     known, unknown, otherwise = history(True), history(False), history(False, filler=3)
     assert set(unknown) < set(known)
     for name, column in unknown.items():
-        np.testing.assert_array_equal(column, known[name], err_msg=name)
-        np.testing.assert_array_equal(column, otherwise[name], err_msg=name)
+        np.testing.assert_array_equal(column, otherwise[name], err_msg=name)  # what stands in place of y is not read
+        # another program, which measures more: equal up to the rounding of float32
+        np.testing.assert_allclose(column, known[name], rtol=1e-6, atol=1e-6, err_msg=name)
         assert np.isfinite(column).any(), name
 
 
@@ -101,16 +112,18 @@ def test_the_prior_is_the_number_given_or_counted_where_it_can_be():
 def test_what_needs_true_labels_is_refused_with_the_choices():
     with pytest.raises(ConfigError, match=r"data\.imbalance: thinning classes out needs true labels"):
         data.prepare(DataConfig(prior=0.25, imbalance=2.0), observed(False), 0)
-    with pytest.raises(ConfigError, match=r"data\.task: own has two classes"):
+    with pytest.raises(ConfigError, match="kind: own has two classes"):
         data.prepare(DataConfig(prior=0.25, task="multiclass"), observed(False), 0)
     with pytest.raises(ValueError, match="own has observed labels only, and this needs true ones"):
         observed(False).truth  # noqa: B018
     few = Dataset.from_arrays(DRAWN.x, s=np.arange(150) < 2)
     with pytest.raises(ConfigError, match="no labeled row among 15 of a part; make validation larger"):
         data.prepare(DataConfig(prior=0.25, test=0), few, 0)
-    for rule in ("val_f1", "val_accuracy@0.2", "val_f1_rescue"):
-        with pytest.raises(ValueError, match=rf"{rule}.*choose from last, pu_accuracy, pu_auc, nn_risk, variational"):
-            train.Config(config.ModelConfig(), 1, 1, (("val", 1),), rules=("last", rule), truth=False)
+    for rule in (RuleChoice("val_f1"), RuleChoice("val_accuracy", 0.2), RuleChoice("val_f1_rescue")):
+        with pytest.raises(
+            ValueError, match=rf"{rule.name}.*choose from last, pu_accuracy, pu_auc, nn_risk, variational"
+        ):
+            train.Config(config.ModelConfig(), 1, 1, (("val", 1),), Objective(()), rules=(rule,), truth=False)
 
 
 @pytest.fixture(scope="module")

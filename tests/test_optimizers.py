@@ -116,6 +116,31 @@ def test_schedules_are_those_of_optax_and_enter_every_update(schedule, warmup):
     np.testing.assert_allclose(path, by_hand("sgd", lr=rates.__getitem__), rtol=1e-6)
 
 
+def test_stairs_are_counted_in_epochs_and_enter_every_update():
+    numbers = {"schedule": "step", "factor": 0.3, "every": 2}
+    training = TrainingConfig(optimizer="sgd", lr=LR, weight_decay=DECAY, **numbers)
+    with jax.enable_x64(True):
+        path = path_of(training)  # where an update is an epoch
+    np.testing.assert_allclose(path, by_hand("sgd", lr=lambda t: LR * 0.3 ** (t // 2)), rtol=1e-12)
+    settings = {f"training__{name}": value for name, value in numbers.items()} | {"training__optimizer": "sgd"}
+    _, data, static, hyper = run_inputs(first_cell(tiny(methods=["vpu_published"], **settings, training__momentum=0.0)))
+    data = data._replace(n_train=jnp.asarray(100), n_labeled=jnp.asarray(30))
+    static = dataclasses.replace(static, batching="separate", batch_size=16)  # 5 updates an epoch
+
+    @jax.jit
+    def moves(hyper):
+        chosen = train.step.optimizer(data, static, hyper)
+
+        def one(state, _):
+            update, state = chosen.update(jnp.ones(()), state, jnp.zeros(()))
+            return state, update
+
+        return jax.lax.scan(one, chosen.init(jnp.zeros(())), length=25)[1]
+
+    expected = -float(hyper.lr) * 0.3 ** (np.arange(25) // 10)
+    np.testing.assert_allclose(moves(hyper), expected, rtol=1e-6)
+
+
 def plain_loop(key, data, static, start, prior, lr, decay):
     """PUDRa's risk of a linear model, trained with optax.adamw under its cosine; skipped batches are no updates."""
     x = (np.asarray(data.x) - np.asarray(data.mean)) / np.asarray(data.sd)
@@ -149,7 +174,9 @@ def plain_loop(key, data, static, start, prior, lr, decay):
 @pytest.fixture(scope="module")
 def adamw_run():
     settings = {"training__optimizer": "adamw", "training__schedule": "cosine", "training__weight_decay": 0.1}
-    cell = first_cell(tiny(methods=["pudra"], data__c=0.1, **(LINEAR | settings)))
+    cell = first_cell(
+        tiny(methods=[{"preset": "pudra", "skip_without_positives": True}], data__c=0.1, **(LINEAR | settings))
+    )
     inputs = run_inputs(cell)
     return cell, inputs, jitted_train(*inputs)
 
@@ -183,7 +210,7 @@ def test_a_schedule_ends_with_the_last_step_that_is_no_padding():
         _, data, static, _ = run_inputs(cell)
         data = data._replace(n_train=jnp.asarray(100), n_labeled=jnp.asarray(30))
         static = dataclasses.replace(static, batching=batching, batch_size=16)
-        assert int(train.step.updates(data, static)) == static.epochs * -(-rows // 16)
+        assert int(train.step.updates(data, static)) == -(-rows // 16)
 
 
 def sign(numbers):

@@ -2,6 +2,7 @@
 
 import re
 
+import matplotlib
 import numpy as np
 import polars as pl
 import pytest
@@ -9,7 +10,7 @@ from fake_sweep import METHODS, fake_runs, fake_selected, fake_sweep, fake_verdi
 
 from jaxpu import plots
 from jaxpu.analysis import stats
-from jaxpu.plots import NothingToShow, frames, style
+from jaxpu.plots import NothingToShow, frames, kinds, style
 from jaxpu.plots.differences import paired_differences
 
 SHOWN = ["pu_auc", "val_f1_rescue", "val_f1"]
@@ -76,7 +77,7 @@ def test_rates_are_those_of_the_frame(sweep):
 def test_trajectories_hold_median_bands_and_highlighted_runs(sweep):
     runs, selected, _, _ = sweep
     low = selected.filter(pl.col("f1") < 0.1)
-    figure = plots.trajectories(runs, "test_oracle_f1", highlight=low.select(frames.RUN).unique())
+    figure = plots.trajectories(runs, "test_oracle_f1", highlight=low.select(frames.run_columns(selected)).unique())
     panels = dict(zip(METHODS, figure.axes, strict=True))
     assert [len(panel.lines) for panel in figure.axes] == [1, 1, 1, 3]
     for method, panel in panels.items():
@@ -193,13 +194,13 @@ def test_what_cannot_be_drawn_is_said_in_a_sentence(sweep, draw, words):
 
 
 def test_large_grids_keep_the_worst_rows_and_say_what_is_left_out():
-    cells = [f"lr={i}" for i in range(10)]
-    runs = fake_runs(seeds=6, epochs=4, cells=cells)
+    rates = range(1, 11)
+    runs = fake_runs(seeds=6, epochs=4, rates=rates)
     selected = fake_selected(runs)
     figure = plots.final_f1_strip(selected)
     rows = [label.get_text().replace("\n", " ") for label in figure.axes[0].get_yticklabels()]
     assert len(rows) == 24
-    assert {f"vpudra_softlabel · {cell}" for cell in cells} <= {*rows}
+    assert {f"vpudra_softlabel · lr={rate}" for rate in rates} <= {*rows}
     assert "16 more rows" in figure.get_supxlabel()
     assert len(plots.collapse_rates(fake_verdicts(selected)).axes[0].get_yticks()) == 24
     panels = plots.trajectories(runs, "test_oracle_f1", rows=rows, most=5)
@@ -208,8 +209,16 @@ def test_large_grids_keep_the_worst_rows_and_say_what_is_left_out():
 
 
 def test_rows_name_the_dataset_where_there_are_several():
-    rows = pl.DataFrame({"dataset": ["a", "b"], "method": ["vpu", "vpu"], "cell": ["", "c=0.1"]})
-    assert frames.labelled(rows)["label"].to_list() == ["a · vpu", "b · vpu · c=0.1"]
+    columns = {"dataset": ["a", "b"], "method": "vpu", "data.name": ["a", "b"], "data.c": [None, 0.1], "seed": 0}
+    assert frames.labelled(pl.DataFrame(columns))["label"].to_list() == ["a · vpu", "b · vpu · c=0.1"]
+
+
+def test_columns_of_the_grid_are_found_by_their_place_and_labels_are_never_parsed():
+    columns = {"dataset": "a", "method": "x=1 y=2", "training.lr": [1e-3, 1e-2], "data.c": 0.1, "seed": 0, "f1": 0.5}
+    frame = pl.DataFrame(columns)
+    assert frames.grid_columns(frame) == ["training.lr", "data.c"]
+    assert frames.varying(frame) == ["training.lr"], "a setting of one value needs no label"
+    assert frames.labelled(frame)["label"].to_list() == ["x=1 y=2 · lr=0.001", "x=1 y=2 · lr=0.01"]
 
 
 def test_the_same_numbers_give_the_same_bytes(sweep):
@@ -225,13 +234,15 @@ def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
     base, noise = rng.normal(0.8, 0.05, 20), rng.normal(0, 0.002, (3, 20))
     scores = {"plain": base, "better": base + 0.01 + noise[0], "worse": base - 0.2 + noise[1], "same": base + noise[2]}
     runs = [
-        {"method": method, "cell": cell, "seed": seed, "test_oracle_accuracy": value}
-        for cell in ("lr=1", "lr=2")
+        {"dataset": "a", "method": method, "training.lr": rate, "seed": seed, "test_oracle_accuracy": value}
+        for rate in (1, 2)
         for method, values in scores.items()
-        for seed, value in enumerate(values if cell == "lr=1" else base)
+        for seed, value in enumerate(values if rate == 1 else base)
     ]
-    shuffled = pl.DataFrame(runs).sample(fraction=1, shuffle=True, seed=1).sort("cell", maintain_order=True)
-    figure = paired_differences(shuffled.filter(pl.col("cell") == "lr=1"), "plain", "test_oracle_accuracy", "accuracy")
+    shuffled = pl.DataFrame(runs).sample(fraction=1, shuffle=True, seed=1).sort("training.lr", maintain_order=True)
+    figure = paired_differences(
+        shuffled.filter(pl.col("training.lr") == 1), "plain", "test_oracle_accuracy", "accuracy"
+    )
     [axis] = figure.axes
     names = [label.get_text() for label in axis.get_yticklabels()]
     assert set(names) == {"better", "worse", "same"}
@@ -247,7 +258,7 @@ def test_differences_are_paired_by_seed_and_coloured_by_their_interval():
     both = paired_differences(shuffled, "plain", "test_oracle_accuracy", "accuracy")
     assert "of 3 others, ahead of plain are 1 at lr=1, 0 at lr=2" in both.get_suptitle()
     with pytest.raises(NothingToShow, match="There is no oracle"):
-        paired_differences(shuffled, "oracle", "accuracy", "accuracy")
+        paired_differences(shuffled, "oracle", "test_oracle_accuracy", "accuracy")
 
 
 GRID = pl.DataFrame(
@@ -280,7 +291,8 @@ def summary_of(rates, methods=("als", "mean")):
     rows = [
         {"dataset": "d", "method": m, "ratings.rate": rate, "selection": "end", "metric": metric, "mean": value,
          "ci_low": value - 0.1, "ci_high": value + 0.1}
-        for k, m in enumerate(methods) for rate in rates for metric, value in (("inverted", 1.0 - k), ("average_precision", rate))
+        for k, m in enumerate(methods) for rate in rates
+        for metric, value in (("inverted", 1.0 - k), ("average_precision", rate))
     ]  # fmt: skip
     return pl.DataFrame(rows)
 

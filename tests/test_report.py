@@ -1,4 +1,4 @@
-"""Tables, words and the page of an experiment: numbers are those of the frames, and names are never taken for markup."""
+"""Tables, words and the page of an experiment: numbers are those of the frames, names are never taken for markup."""
 
 import base64
 import io
@@ -14,7 +14,7 @@ from rich.console import Console
 
 from jaxpu import analysis, collapse, methods, plots, report, selection
 from jaxpu.plots import rules
-from jaxpu.report import answers, experiment, tables, terminal
+from jaxpu.report import answers, claims, experiment, pictures, tables, terminal
 from jaxpu.report.text import code, plain
 from jaxpu.report.words import DECISIONS, VERDICTS
 
@@ -129,7 +129,9 @@ def test_other_kinds_have_columns_of_their_own(kind, metrics, expected):
     row = {"dataset": "d", "method": "m", "selection": "end", "n": 4, "median": 0.25}
     row |= {"mean": 0.5, "ci_low": 0.4, "ci_high": 0.6}
     summary = pl.DataFrame([row | {"metric": metric} for metric in metrics])
-    verdicts = pl.DataFrame([{**dict(list(row.items())[:4]), "verdict": "inverted", "rate": 0.5, "count": 2, "failing": 2}])
+    verdicts = pl.DataFrame(
+        [{**dict(list(row.items())[:4]), "verdict": "inverted", "rate": 0.5, "count": 2, "failing": 2}]
+    )
     [line] = tables.lines(summary, verdicts, "end", kind)
     assert line.cells[0] == expected
     assert line.verdict == "inverted 2/4"
@@ -182,7 +184,7 @@ CLAIM = {
 
 @pytest.mark.parametrize("older", [{}, {"question": "mean f1: all"}])
 def test_claims_stand_in_tables_of_either_format(older):
-    text = tables.claims_table(pl.DataFrame([CLAIM | older]))
+    text = claims.claims_table(pl.DataFrame([CLAIM | older]))
     assert "| a \\| b \\<i> (me)" in text
     assert "| 0.500 [0.400, 0.600], n = 2 | ≥ 0.1 | < 0.001 | **supported** |" in text
     assert ("*mean f1\\: all*" in text or "*mean f1: all*" in text) == bool(older)
@@ -367,7 +369,9 @@ def test_long_tables_are_folded_and_capped_on_the_page():
 def test_ways_recorded_as_lists_become_rows_and_are_drawn():
     run = {"dataset": "d", "ratings.rate": 0.1, "path_b": [0.0, 1.0], "path_update": [1, 10], "path_w_mean": [0.1, 2.0]}
     runs = pl.DataFrame([run | {"method": "als", "seed": seed} for seed in (0, 1)])
-    runs = runs.select("dataset", "method", "ratings.rate", "seed", pl.exclude("dataset", "method", "ratings.rate", "seed"))
+    runs = runs.select(
+        "dataset", "method", "ratings.rate", "seed", pl.exclude("dataset", "method", "ratings.rate", "seed")
+    )
     baseline = runs.with_columns(method=pl.lit("mean"), path_b=[], path_update=[], path_w_mean=[])
     shown = report.frames_of({"runs": pl.concat([runs, baseline], how="vertical_relaxed")}, {"kind": "ensemble"})
     assert shown.paths.select("method", "seed", "update", "w_mean").rows() == [
@@ -387,13 +391,13 @@ def test_write_makes_all_files_and_no_others(written, sweep):
     assert names == {"table.md", "report.html", "figures/figures.json", *(f"figures/{e['file']}" for e in index)}
     table = tables.results(tables.sections(*sweep[2:], SHOWN, "pu", "pu_auc"))
     assert table in (written / "table.md").read_text(encoding="utf-8")
-    for picture in experiment.read_pictures(written / "figures"):
+    for picture in pictures.read_pictures(written / "figures"):
         assert picture.alternative
         assert picture.image.startswith(b"\x89PNG" if picture.suffix == "png" else b"<?xml")
 
 
 def test_a_figure_too_large_for_svg_is_written_as_png(sweep, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["jaxpu.plots.kinds"], "SVG_LIMIT", 10)
+    monkeypatch.setattr(sys.modules["jaxpu.plots.figure"], "SVG_LIMIT", 10)
     report.write(tmp_path, frames(*sweep), {}, CONFIG | {"figures": FEW})
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     assert names == {"failure_rates.png", "figures.json"}
@@ -422,4 +426,4 @@ def test_only_images_of_the_folder_are_read(tmp_path):
     entry = {"section": "s", "caption": "c", "alternative": "a"}
     names = ("../secret.png", "link.png", "text.png", "missing.png", "fine.svg")
     (folder / "figures.json").write_text(json.dumps([entry | {"file": name} for name in names]))
-    assert [picture.name for picture in experiment.read_pictures(folder)] == ["fine"]
+    assert [picture.name for picture in pictures.read_pictures(folder)] == ["fine"]

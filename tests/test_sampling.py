@@ -21,12 +21,12 @@ LABELS = st.lists(st.booleans(), min_size=20, max_size=150).map(lambda bits: np.
 MIXED_LABELS = LABELS.filter(lambda labels: 0 < labels.sum() < len(labels))
 
 
-# The labelled positives
+# The labeled positives
 
 
 @check
 @given(MIXED_LABELS, KEYS, st.sampled_from([0.01, 0.1, 0.29, 0.5, 1.0]), st.sampled_from(list(MECHANISMS)))
-def test_labelled_rows_are_that_many_distinct_positives(labels, key, c, mechanism):
+def test_labeled_rows_are_that_many_distinct_positives(labels, key, c, mechanism):
     score = np.random.default_rng(0).random(len(labels))
     rows = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
     n_positive = int(labels.sum())
@@ -47,7 +47,7 @@ def test_other_keys_label_other_rows_unless_the_mechanism_is_deterministic(one, 
     assert np.array_equal(a, b) == (mechanism == "sar_pusb")
 
 
-def test_number_of_labelled_rows_is_that_of_exact_arithmetic():
+def test_number_of_labeled_rows_is_that_of_exact_arithmetic():
     assert 0.29 * 100 < 29  # in binary
     assert len(label_positives(np.ones(100, np.int8), 0, c=0.29)) == 29
 
@@ -151,10 +151,31 @@ def test_propensity_score_is_a_logistic_regression_on_standardised_features():
     np.testing.assert_allclose(score, expected, atol=0.01)  # the default tolerance of the optimiser
     images = data.x.reshape(-1, 5, 6)
     np.testing.assert_allclose(propensity_score(images, data.y), score)
+    rows = np.arange(0, len(data.y), 2)
+    part, others = StandardScaler().fit(data.x[rows].astype(np.float64)), data.y.copy()
+    known = LogisticRegression(max_iter=5000, tol=1e-8).fit(part.transform(data.x[rows]), data.y[rows])
+    seen = propensity_score(data.x, data.y, rows)
+    np.testing.assert_allclose(seen, known.predict_proba(part.transform(data.x))[:, 1], atol=0.01)
+    others[1::2] = 1 - others[1::2]
+    np.testing.assert_array_equal(propensity_score(data.x, others, rows), seen)
     with pytest.raises(ValueError, match="one class only"):
         propensity_score(data.x, np.ones_like(data.y))
+    with pytest.raises(ValueError, match="one class only"):
+        propensity_score(data.x, data.y, np.flatnonzero(data.y == 1))
     with pytest.raises(ValueError, match="one label a row"):
         propensity_score(data.x[:-1], data.y)
+
+
+def test_whole_label_frequencies_are_whole_and_int_would_lose_one():
+    differing = 0
+    for hundredths in range(1, 100):
+        c = hundredths / 100
+        labeled = len(label_positives(np.ones(100, np.int8), 0, c=c))
+        assert labeled == hundredths
+        assert labeled - int(c * 100) in (0, 1)
+        differing += labeled != int(c * 100)
+    assert differing == 3, "29, 57 and 58 of 100"
+    assert int(0.29 * 100) == 28
 
 
 # Scenarios
@@ -174,7 +195,7 @@ def test_the_prior_that_a_scenario_implies(scenario: str, n_unlabeled: int, n_po
 
 @check
 @given(MIXED_LABELS, KEYS, st.sampled_from([0.1, 0.5]), st.sampled_from(list(MECHANISMS)))
-def test_scenarios_share_the_labelled_set(labels, key, c, mechanism):
+def test_scenarios_share_the_labeled_set(labels, key, c, mechanism):
     score = np.random.default_rng(2).random(len(labels))
     expected = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
     n, n_positive = len(labels), int(labels.sum())

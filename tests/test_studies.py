@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -184,7 +185,7 @@ def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda path: path.name)
 def test_every_part_has_claim_and_test_in_the_head_of_its_configuration(folder):
     results_ = Results(folder, ROOT / "results")
-    placeholders = report.study.Placeholders(results_, {})
+    placeholders = report.placeholders.Placeholders(results_, {})
     for part in folder.glob("*.yaml"):
         if f'part("{part.stem}"' in results_.text:
             assert placeholders.head(part.stem).startswith("**Claim")
@@ -193,8 +194,43 @@ def test_every_part_has_claim_and_test_in_the_head_of_its_configuration(folder):
 
 def test_the_studies_are_those_that_readme_names():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert reproduce.STUDIES == [folder.name for folder in STUDIES]
+    assert [folder.name for folder in STUDIES] == reproduce.STUDIES
     assert all(f"scripts/reproduce.py {name}" in readme for name in reproduce.STUDIES)
+
+
+OWN_FIGURES = {
+    ("failure_analysis", "penalty_slopes"): ({}, "Both penalties are least at p = μ and push down onl"),
+    ("failure_analysis", "fixed_point_curves"): ({}, "The soft label leaves the fixed p"),
+    ("failure_analysis", "mean_field_paths"): ({"steps": 50}, "From any start the soft label comes ba"),
+    ("failure_analysis", "learning_rates"): ({"points": 20, "steps": 50}, "Up to a step of 2/J″ (dashed) p rests;"),
+    ("cf_ensemble", "aggregator_path"): ({}, "Two time scales: the base rate wit"),
+    ("cf_ensemble", "phase_plane"): ({}, "Σ w and b move along one line "),
+    ("encouraging", "gradient_sizes"): ({}, "Only the bonus pulls as hard at p = 1 as any"),
+}
+
+
+@pytest.mark.parametrize(("study_name", "name"), OWN_FIGURES)
+def test_own_figures_of_studies_are_drawn_and_say_what_they_show(study_name, name):
+    options, statement = OWN_FIGURES[study_name, name]
+    draw = getattr(reproduce.own_figures(ROOT / "configs" / study_name), name)
+    assert draw(**options).get_suptitle().replace("\n", " ").startswith(statement)
+
+
+def test_continued_runs_are_drawn_against_what_the_flow_predicts():
+    healing = reproduce.own_figures(ROOT / "configs" / "cf_ensemble").healing
+    times = {"ranked_at": [50, 80, None], "healthy_at": [500, None, 1], "heal_theory": [100.0, 100.0, 0.0]}
+    runs = pl.DataFrame(times | {"ratings.rate": [0.1, 0.1, 0.3], "slow_updates": [600.0] * 3, "auc": [0.0, 0.1, 1.0]})
+    figure = healing(runs)
+    assert figure.get_suptitle().startswith("Runs turn round 0.65 times")
+    assert figure.axes[0].collections[0].get_offsets().tolist() == [[100, 50], [100, 80]]
+    with pytest.raises(plots.NothingToShow, match="No run turned round"):
+        healing(runs.with_columns(ranked_at=pl.lit(None, pl.Int64)))
+
+
+def test_the_wheel_has_the_configurations():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert included == {"configs": "jaxpu/configs"}
 
 
 @pytest.mark.parametrize("script", ["readme", "claims"])

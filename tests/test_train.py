@@ -241,3 +241,13 @@ def test_methods_of_other_batches_and_thresholds_learn_too(method):
     )
     assert float(run.history["test_oracle_f1_decision"][-1]) > 0.7
     assert float(run.history["test_oracle_auc"][-1]) > 0.9
+
+
+def test_both_passes_drop_the_same_units_if_the_method_says_so():
+    penalties = {}
+    for same in (False, True):
+        method = {"preset": "vpu", "same_dropout": same}
+        arguments = run_inputs(first_cell(tiny(methods=[method], training__alpha=0.0, training__epochs=2)))
+        penalties[same] = np.asarray(jitted_train(*arguments).history["train_penalty"])
+    np.testing.assert_array_equal(penalties[True], 0)  # λ = 1: nothing is mixed, μ is p
+    assert (penalties[False] > 1e-3).all()

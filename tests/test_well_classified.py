@@ -1,24 +1,23 @@
-"""Who pulls over training: against the closed forms of the gradient, and the figures and report made of it."""
+"""How large rows' gradients are over training: against the closed forms, and the figures made of it."""
 
-import re
+import sys
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import polars as pl
 import pytest
-from jaxpu.study.well_classified import BINS, QUANTILES, course
-from matplotlib.figure import Figure
 from problems import LINEAR, first_cell, tiny
 
 from jaxpu import losses, train
-from jaxpu.plots import gradients
-from jaxpu.report import encouraging
-from jaxpu.runs import ResultsError
 from jaxpu.train import job
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import reproduce  # noqa: E402
+
+figures = reproduce.own_figures(ROOT / "configs" / "encouraging")
+BINS, QUANTILES, course = figures.BINS, figures.QUANTILES, figures.course
 
 METHODS = {
     "cross_entropy": {"preset": "pn"},
@@ -64,7 +63,7 @@ def test_the_encouraging_loss_leaves_more_of_the_pull_to_well_classified_rows(co
 
 def test_the_figure_says_what_it_shows(courses):
     _, seen = courses
-    figure = gradients.pull_over_training(seen)
+    figure = figures.pull_over_training(seen)
     share = 100 * np.median(seen["encouraging"].pull[:, -1, -1:].sum(axis=-1))
     assert f"{share:.0f} % of the pull of encouraging" in figure.get_suptitle()
     assert len(figure.axes[1].lines) == len(METHODS)
@@ -72,37 +71,11 @@ def test_the_figure_says_what_it_shows(courses):
 
 def test_the_other_figures_say_what_they_show(courses):
     _, seen = courses
-    norms = gradients.gradient_norms(seen)
+    norms = figures.gradient_norms(seen)
     late = dict(zip(seen, norms.axes[1].lines, strict=True))
     for name, line in late.items():
         np.testing.assert_allclose(line.get_ydata()[-1], np.median(seen[name].norms[:, -1, -1]), rtol=1e-6)
-    drawn = gradients.margins(seen).axes[0]
+    drawn = figures.margins(seen).axes[0]
     assert [label.get_text() for label in drawn.get_yticklabels()] == list(seen)
     least, most = drawn.lines[0].get_xdata()
     assert (least, most) == tuple(np.median(seen["cross_entropy"].margins[:, -1], axis=0)[[0, -1]])
-
-
-def test_the_report_says_what_the_folders_say(tmp_path, monkeypatch):
-    monkeypatch.setattr(encouraging, "courses", lambda config: {})
-    drawn = {name: lambda courses: Figure(figsize=(1, 1)) for name in encouraging.OVER_TRAINING}
-    monkeypatch.setattr(encouraging, "OVER_TRAINING", drawn)
-    there = [part for part in encouraging.PARTS if (ROOT / "results" / part.experiment / "claims.csv").exists()]
-    assert there
-    for part in there:
-        (tmp_path / part.experiment).symlink_to(ROOT / "results" / part.experiment)
-    text = (encouraging.write_encouraging(tmp_path, ROOT / "configs").parent / "report.md").read_text()
-    for part in there:
-        for row in pl.read_csv(tmp_path / part.experiment / "claims.csv").iter_rows(named=True):
-            assert f"**{row['verdict']}** | {row['estimate']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]" in text
-        summary = pl.read_csv(tmp_path / part.experiment / "summary.csv").filter(selection="last", metric="accuracy")
-        best = summary.sort("mean", descending=True).row(0, named=True)
-        assert f"{best['mean']:.3f} [{best['ci_low']:.3f}, {best['ci_high']:.3f}]" in text
-    for link in re.findall(r"\]\(([^)]+)\)", text):
-        assert (tmp_path / "encouraging" / link).exists(), link
-    for part in encouraging.PARTS:
-        assert (part in there) or part.experiment in text.split("Not run yet:")[1]
-
-
-def test_without_any_result_it_says_what_to_run(tmp_path):
-    with pytest.raises(ResultsError, match=r"run scripts/reproduce\.py encouraging"):
-        encouraging.write_encouraging(tmp_path, ROOT / "configs")

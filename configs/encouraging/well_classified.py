@@ -1,8 +1,8 @@
 """Who pulls, over training: shares of the gradient by how well an example is classified, and the margins.
 
 The loss of a row is a margin loss ℓ(m) of m = ±z, or of the log odds of its class among many; its pull is s = -dℓ/dm,
-the size of its gradient with respect to the logit. A note (seed 002) holds that the cross-entropy leaves too little of it to
-well-classified examples.
+the size of its gradient with respect to the logit. A note (seed 002) holds that the cross-entropy leaves too little of
+it to well-classified examples.
 """
 
 import dataclasses

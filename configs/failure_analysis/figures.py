@@ -74,7 +74,7 @@ def penalty_slopes() -> Canvas:
 
 
 def fixed_point_curves(prior: float = 0.4, alpha: float = 0.3) -> Canvas:
-    """Draw where the mean field has its fixed point: against the anchor, the floor of the target, and the given prior."""
+    """Draw the fixed point of the mean field against the anchor, the floor of the target, and the given prior."""
     # as many points each, so that one program serves all curves
     anchors, floors, priors = np.linspace(0, 1, 20), np.linspace(0, 0.95, 20), np.linspace(0.05, 0.95, 20)
     soft = METHODS["vpudra_softlabel"]
@@ -135,7 +135,7 @@ def mean_field_paths(prior: float = 0.4, alpha: float = 0.3, steps: int = 400, l
 
 
 def learning_rates(prior: float = 0.4, alpha: float = 0.3, points: int = 120, steps: int = 600) -> Canvas:
-    """Draw where p is in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram."""
+    """Draw p in the last fifty steps against the size of the step, from a start at 0.3: a bifurcation diagram."""
     members = {
         "soft label, point process": METHODS["vpudra_softlabel"],
         "anchor, point process": METHODS["vpudra_pp"],

@@ -66,6 +66,8 @@ class EnsembleMethod:
     Attributes:
         name: in tables; by default the trainer's. trainer: ``als``, ``joint`` or a baseline.
         iterations: of the trainer. rho: weight of the factorisation in joint training.
+        plateau: factor on the learning rate of ``joint`` after every plateau of its objective of more than
+            ``plateau_patience`` iterations; 0.5 and 10 in the original code, 1 = a constant rate.
         stop: ``als`` stops when its objective changes by less than 1e-4, ``joint`` after 20 iterations in vain.
     """
 
@@ -84,6 +86,8 @@ class EnsembleMethod:
     centre: bool = False
     newton: bool = False
     damping: float = Field(default=1e-3, gt=0)
+    plateau: float = Field(default=1.0, gt=0, le=1)
+    plateau_patience: Count = 10
     stop: bool = False
 
     @property

@@ -79,6 +79,8 @@ OPTIMIZERS: dict[str, tuple[str, ...]] = {
     "sgd": ("momentum",),
 }
 """The optimisers that have a name, each with the numbers that it has besides lr and weight_decay."""
+OF_SCHEDULES = {"constant": (), "cosine": (), "warmup_cosine": ("warmup",), "step": ("factor", "every")}
+"""The schedules of the learning rate, each with its numbers."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -91,7 +93,8 @@ class TrainingConfig:
         optimizer: ``adam``, ``adamw``, ``nadam``, ``sgd`` (with momentum), or ``"package.module:function"``, in Python
             the function itself: :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
         schedule: of the learning rate over the steps: ``constant``, ``cosine`` = to 0 along half a cosine,
-            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine.
+            ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
+            ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α); 0 = no mixup. alpha_schedule: how α moves over the epochs.
         lam_per: one λ a ``batch`` or a ``row``.
@@ -104,8 +107,10 @@ class TrainingConfig:
     lr: float = Field(default=3e-4, gt=0)
     weight_decay: float = Field(default=1e-4, ge=0)
     optimizer: Any = "adam"
-    schedule: Literal["constant", "cosine", "warmup_cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "warmup_cosine", "step"] = "constant"
     warmup: float = Field(default=0.05, ge=0, lt=1)
+    factor: float = Field(default=0.5, gt=0, le=1)
+    every: PositiveInt = 20
     momentum: float = Field(default=0.9, ge=0, lt=1)
     nesterov: bool = False
     b1: float = Field(default=0.9, ge=0, lt=1)
@@ -128,10 +133,11 @@ class TrainingConfig:
         """What the optimiser and the schedule do not read must stay at its default; a function may read all."""
         read = OPTIMIZERS.get(self.optimizer) if isinstance(self.optimizer, str) else None
         idle = [] if read is None else [name for name in ("momentum", "b1", "b2", "eps") if name not in read]
-        idle += ["warmup"] * (self.schedule != "warmup_cosine") + ["nesterov"] * (read == OPTIMIZERS["adam"])
+        idle += [name for name in ("warmup", "factor", "every") if name not in OF_SCHEDULES[self.schedule]]
+        idle += ["nesterov"] * (read == OPTIMIZERS["adam"])
         for field in dataclasses.fields(self):
             if field.name in idle and not _is_default(field, self):
-                by = "schedule" if field.name == "warmup" else "optimizer"
+                by = "schedule" if field.name in ("warmup", "factor", "every") else "optimizer"
                 raise ValueError(f"{field.name} has no effect with {by} {getattr(self, by)!r}; leave it out")
         return self
 
@@ -146,7 +152,7 @@ class TrainingConfig:
         of_adam = [f for f in dataclasses.fields(self) if f.name in ("b1", "b2", "eps")]
         found = {f.name: getattr(self, f.name) for f in of_adam if not _is_default(f, self)}
         found |= {"momentum": self.momentum} if self.optimizer not in OPTIMIZERS or self.optimizer == "sgd" else {}
-        return found | ({"warmup": self.warmup} if self.schedule == "warmup_cosine" else {})
+        return found | {name: float(getattr(self, name)) for name in OF_SCHEDULES[self.schedule]}
 
 
 def _is_default(field: Any, settings: Any) -> bool:

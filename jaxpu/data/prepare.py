@@ -127,7 +127,8 @@ def _labeled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) 
     if c.task != "pu":
         return _Labeled(np.arange(len(split.train)), len(split.train), np.arange(0), 0, float("nan"))
     parts = ((split.train, seed), (split.validation, (seed, 1)))
-    sampled = [_sample(c, dataset, rows, key) for rows, key in parts]
+    score = None if dataset.s is not None or c.mechanism == "scar" else _score(dataset, split.train)
+    sampled = [_sample(c, dataset, rows, key, score) for rows, key in parts]
     (labeled, unlabeled, priors), (val_labeled, val_unlabeled, _) = sampled
     prior = (priors[c.prior] if isinstance(c.prior, str) else c.prior) * c.prior_scale
     both, val_both = np.concatenate([labeled, unlabeled]), np.concatenate([val_labeled, val_unlabeled])
@@ -135,14 +136,14 @@ def _labeled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) 
 
 
 def _sample(
-    c: DataConfig, dataset: Dataset, rows: np.ndarray, key: sampling.Key
+    c: DataConfig, dataset: Dataset, rows: np.ndarray, key: sampling.Key, score: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray, dict[str, float]]:
     """Places of P and of U among some rows, drawn or as observed, and the priors that true labels tell."""
     y = None if dataset.y is None else dataset.y[rows]
     if dataset.s is None:
         assert y is not None  # a Dataset has one of them
-        score = None if c.mechanism == "scar" else _score(dataset)[rows]
-        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=score)
+        q = None if score is None else score[rows]
+        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=q)
         return drawn.labeled, drawn.unlabeled, {"unlabeled": drawn.prior, "all": drawn.prior_all}
     s = dataset.s[rows]
     labeled = np.flatnonzero(s == 1)
@@ -183,8 +184,9 @@ def _val_sizes(config: DataConfig, sizes: tuple[int, ...]) -> tuple[tuple[str, i
 _SCORES: dict[str, np.ndarray] = {}
 
 
-def _score(dataset: Dataset) -> np.ndarray:
-    """The propensity score of all rows, computed once a content."""
-    if dataset.content not in _SCORES:
-        keep(_SCORES, dataset.content, sampling.propensity_score(dataset.x, dataset.truth), most=8)
-    return _SCORES[dataset.content]
+def _score(dataset: Dataset, train: np.ndarray) -> np.ndarray:
+    """The propensity score of all rows, fitted on the training rows; computed once for all label frequencies."""
+    key = digest(dataset.content, train.tolist())
+    if key not in _SCORES:
+        keep(_SCORES, key, sampling.propensity_score(dataset.x, dataset.truth, train), most=64)
+    return _SCORES[key]

@@ -105,20 +105,24 @@ def pu_sample(
     )
 
 
-def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[np.ndarray, " n"]:
+def propensity_score(
+    x: Num[np.ndarray, "n *features"], y: Unchecked, fitted_on: Rows | None = None
+) -> Float[np.ndarray, " n"]:
     """Score rows by how clearly positive they are: the q of the SAR mechanisms.
 
     q = P(y = 1 | x) of a logistic regression (L2, C = 1) on true labels and standardised, flattened features.
 
     Args:
-        x: Features of the training part.
+        x: Features.
         y: Their true labels.
+        fitted_on: Rows that the regression and the standardisation see, those of the training part: labels of test
+            rows are nobody's to use. None = all.
 
     Returns:
-        q (n,) in [0, 1], float64; it depends on nothing random.
+        q (n,) in [0, 1] of all rows, float64; it depends on nothing random.
 
     Raises:
-        ValueError: If the labels are not 0/1 of shape (n,) with n rows of x, or hold one class only.
+        ValueError: If the labels are not 0/1 of shape (n,) with n rows of x, or the rows seen hold one class only.
 
     Example:
         >>> x = np.array([[-2.0], [-1.0], [1.0], [2.0]])
@@ -130,11 +134,12 @@ def propensity_score(x: Num[np.ndarray, "n *features"], y: Unchecked) -> Float[n
     positive = is_positive(y)
     if len(x) != len(positive):
         raise ValueError(f"expected one label a row, got {len(x)} rows of x and {len(positive)} labels")
-    if positive.all() or not positive.any():
+    rows = np.arange(len(x)) if fitted_on is None else fitted_on
+    if positive[rows].all() or not positive[rows].any():
         raise ValueError("a propensity score needs rows of both classes, got one class only")
-    mean, sd = standardization(x, np.arange(len(x)))
+    mean, sd = standardization(x, rows)
     features = ((x - mean) / sd).reshape(len(x), -1).astype(np.float64)
-    return LogisticRegression(max_iter=1000).fit(features, positive).predict_proba(features)[:, 1]
+    return LogisticRegression(max_iter=1000).fit(features[rows], positive[rows]).predict_proba(features)[:, 1]
 
 
 def label_positives(

@@ -53,6 +53,9 @@ def ceil_of(fraction: float, n: int) -> int:
 def floor_of(fraction: float, n: int) -> int:
     """⌊fraction · n⌋ as in decimals: ⌊0.29 · 100⌋ is 29, though the binary product is below 29.
 
+    Code that takes int(0.29 * 100), as that behind the nine-dataset table, gets 28: where c · n_P is whole in decimals
+    and not in binary, it labels one positive fewer.
+
     Example:
         >>> floor_of(0.29, 100), floor_of(0.1, 1435)
         (29, 143)

@@ -42,8 +42,8 @@ def check_options(model: Any) -> None:
         if not isinstance(value, str) or value not in known:
             raise ValueError(f"{name} is {value!r}, expected one of {', '.join(known)}")
     for name, (allowed, wanted) in RANGES.items():
-        value = getattr(model, name)
-        kind = numbers.Integral if name in ("dim", "iterations") else numbers.Real
+        value: Any = getattr(model, name)
+        kind: Any = numbers.Integral if name in ("dim", "iterations") else numbers.Real
         if isinstance(value, bool) or not isinstance(value, kind) or not (np.isfinite(value) and allowed(value)):
             raise ValueError(f"{name} is {value!r}, expected {wanted}")
     if model.estimators is not None and model.link != "probability":

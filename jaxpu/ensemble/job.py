@@ -107,7 +107,7 @@ def inputs(run: Run, needed: Mapping[str, Any], *, experiment: EnsembleExperimen
     if method.is_baseline:
         return Inputs(made, logits=_on_host(method.trainer, made, experiment.precision))
     factors = cell.factors
-    numbers = (method.rho, factors.ridge, factors.alpha, factors.start_scale)
+    numbers = (method.rho, factors.ridge, factors.alpha, factors.start_scale, method.plateau, method.plateau_patience)
     settings = Settings(step_of(method), *map(np.float64, numbers))
     if method.trainer != "als" or method.stop:
         return Inputs(made, settings)

@@ -48,6 +48,8 @@ class Settings(NamedTuple):
     ridge: Any
     alpha: Any
     start_scale: Any
+    plateau: Any = 1.0
+    plateau_patience: Any = 10
 
 
 class Inputs(NamedTuple):
@@ -169,6 +171,7 @@ def _fit(static: Static, key: Array, inputs: Inputs, settings: Settings) -> _Fit
         options |= {"tolerance": 1e-4 if static.stop else None, "newton": static.newton}
     else:
         options |= {"patience": 20 if static.stop else None}
+        options |= {"plateau": settings.plateau, "plateau_patience": settings.plateau_patience}
     fit = trainers.TRAINERS[static.trainer](factors, r, c, y, known, ridge=settings.ridge, **options)
     history, r_hat = fit.history, als.reconstruct(fit.factors)
     return _Fitted(fit.logits, r_hat, fit.aggregator, history.w.mean(-1), history.b, history.active.sum())

@@ -92,7 +92,8 @@ def fit_als(
     """Alternate: X, then Y in closed form, then one update of the aggregator on the labelled instances.
 
     The closed forms do not see L_sup, so ρ has no part in what is learnt; it weighs the reported loss, and with a
-    tolerance decides when to stop.
+    tolerance decides when to stop. That loss is :func:`objective` with the plain mean cross-entropy as L_sup, whatever
+    class weights or focal exponent the steps have, as in the original code.
 
     Args:
         factors: start, as from :func:`jaxpu.ensemble.start_factors`; only y is read.
@@ -121,7 +122,7 @@ def fit_als(
         factors, aggregator, before, stopped = carry
         swept = als.als_sweep(factors, ratings, confidence, ridge=ridge)
         stepped = update(aggregator, als.reconstruct(swept), labels, labeled, step, number, newton=newton)
-        loss = objective(swept, stepped, ratings, confidence, labels, labeled, rho=rho, ridge=ridge, step=step)
+        loss = objective(swept, stepped, ratings, confidence, labels, labeled, rho=rho, ridge=ridge, step=PLAIN)
         active = ~stopped & (number < last)
         if tolerance is not None:
             swept = _choose(active, swept, factors)
@@ -149,6 +150,8 @@ def fit_joint(
     stop_at: ScalarLike | None = None,
     patience: ScalarLike | None = None,
     tolerance: ScalarLike = 1e-4,
+    plateau: ScalarLike = 1.0,
+    plateau_patience: ScalarLike = 10,
 ) -> Fit:
     """Descend the whole objective in X, Y, w and b at once, by Adam (0.9, 0.999, 1e-8).
 
@@ -159,6 +162,8 @@ def fit_joint(
         iterations, aggregator, step, ridge, rho, stop_at: as in :func:`fit_als`. ``step.bias_lr`` and the two delays
             act on Adam's update; Newton steps and centring do not exist here.
         patience: stop after so many iterations without an objective lower by ``tolerance``; None = never.
+        plateau: factor on the learning rate after more than ``plateau_patience`` iterations in a row whose objective is
+            not below the least so far by 1e-4 of it, and so on, as torch's ReduceLROnPlateau counts; 1 = constant.
 
     Returns:
         The fit.
@@ -182,7 +187,7 @@ def fit_joint(
         return objective(*parameters, ratings, confidence, labels, labeled, rho=rho, ridge=ridge, step=step)
 
     def iteration(carry: tuple, number: Array) -> tuple[tuple, History]:
-        parameters, moments, best, waited = carry
+        parameters, moments, best, waited, rate = carry
         loss, gradients = jax.value_and_grad(loss_of)(parameters)
         better = loss < best - tolerance
         waited = jnp.where(better, 0, waited + 1)
@@ -190,20 +195,37 @@ def fit_joint(
         if patience is not None:
             active = active & (waited <= patience)
         updates, after = adam.update(gradients, moments)
-        moved = _move(parameters, updates, step, number)
+        moved = _move(parameters, updates, step._replace(lr=step.lr * rate.factor), number)
         moved, after = _choose(active, (moved, after), (parameters, moments))
+        rate = rate.after(loss, plateau, plateau_patience)
         # once stopped it stays stopped: the objective no longer changes
         history = History(loss, moved[1].w, moved[1].b, active)
-        return (moved, after, jnp.where(better, loss, best), waited), history
+        return (moved, after, jnp.where(better, loss, best), waited, rate), history
 
-    first = (factors, aggregator)
-    carry = (first, adam.init(first), jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(0))
+    first, infinite, none = (factors, aggregator), jnp.asarray(jnp.inf, ratings.dtype), jnp.asarray(0)
+    carry = (first, adam.init(first), infinite, none, _Rate(jnp.ones_like(infinite), infinite, none))
     ((factors, aggregator), *_), history = lax.scan(iteration, carry, jnp.arange(iterations))
     return Fit(factors, aggregator, history)
 
 
 TRAINERS: dict[str, Callable[..., Fit]] = {"als": fit_als, "joint": fit_joint}
 """The trainers by name."""
+
+
+class _Rate(NamedTuple):
+    """The learning rate on plateaus: its factor by now, the least objective, and iterations without a lower one."""
+
+    factor: Scalar
+    least: Scalar
+    waited: Scalar
+
+    def after(self, loss: Scalar, plateau: ScalarLike, patience: ScalarLike) -> "_Rate":
+        """The rate after an iteration whose objective, before its update, was ``loss``."""
+        better = loss < self.least * (1 - 1e-4)
+        waited = jnp.where(better, 0, self.waited + 1)
+        lower = waited > patience
+        factor = jnp.where(lower, self.factor * plateau, self.factor).astype(self.factor.dtype)
+        return _Rate(factor, jnp.where(better, loss, self.least), jnp.where(lower, 0, waited))
 
 
 def _move(

@@ -56,6 +56,9 @@ def logistic(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
 def squared(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Squared loss ℓ(m) = (m - 1)² / 4 of the margin, not of a probability: it also punishes margins beyond 1.
 
+    The factor ¼ makes ℓ(-1) = 1. Public code for nnPU also has (m - 1)² / 2, twice this one. Of a factor on the whole
+    risk Adam sees next to nothing; against weight decay, a penalty or nnPU's β it counts.
+
     Example:
         >>> squared(jnp.array([-1.0, 0.0, 1.0, 3.0])).tolist()
         [1.0, 0.25, 0.0, 1.0]
@@ -67,7 +70,8 @@ def savage(margin: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """Savage loss ℓ(m) = σ(-m)², bounded (Masnadi-Shirazi and Vasconcelos, NeurIPS 2008).
 
     The paper writes it as 1 / (1 + e²ᵛ)² with v half the logit; the margin here is the logit itself. It is the
-    mean squared error ``classification.mse``, (1 - p_y)².
+    mean squared error ``classification.mse``, (1 - p_y)², and goes from 1 to 0. Public code for nnPU also has
+    4 / (1 + eᵐ)², four times this one: see :func:`squared` for what a factor does.
 
     Example:
         >>> float(savage(jnp.array(0.0)))

@@ -9,7 +9,15 @@ Its keyword options with a number as default are traced and can be swept (:mod:`
 a method stands in the compiled program, and what goes in as numbers, is in :mod:`jaxpu.methods.objective`.
 """
 
-from jaxpu.methods.check import asks_for, checked, decision_offset, known_options, memory_of, risk_identity
+from jaxpu.methods.check import (
+    asks_for,
+    checked,
+    decision_offset,
+    known_options,
+    memory_of,
+    risk_identity,
+    skips_without_positives,
+)
 from jaxpu.methods.method import DECISIONS, PENALTIES, Memory, Method, Schedule, Stage
 from jaxpu.methods.presets import METHODS, as_entry, describe, named_method
 from jaxpu.methods.risks import CONTEXT, RISKS, Options, Risk, label, options_of, resolve
@@ -38,4 +46,5 @@ __all__ = [
     "options_of",
     "resolve",
     "risk_identity",
+    "skips_without_positives",
 ]

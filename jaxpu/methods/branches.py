@@ -28,12 +28,14 @@ class Objective:
     Attributes:
         branches: the risks, each with its choices. penalties: of the mixed forward pass; none = there is no such pass.
         memory: what is carried over steps. stages: the most risks that a method takes one after the other.
+        pairing: whom rows are mixed with.
     """
 
     branches: tuple[Branch, ...]
     penalties: tuple[str, ...] = ()
     memory: Memory | None = None
     stages: int = 1
+    pairing: str = "labeled_positives"
 
     @property
     def mixup(self) -> bool:
@@ -76,7 +78,7 @@ def structure_of(method: Method) -> Hashable:
     >>> structure_of(METHODS["vpu"]) == structure_of(METHODS["soft_anchor"])
     True
     """
-    return method.mixup, method.batching, memory_of(method)
+    return method.mixup, method.mixup and method.pairing, method.batching, memory_of(method)
 
 
 def objective_of(methods: Iterable[Method]) -> Objective:
@@ -91,13 +93,16 @@ def objective_of(methods: Iterable[Method]) -> Objective:
     """
     methods = [checked(method) for method in methods]
     if len({structure_of(method) for method in methods}) != 1:
-        raise ValueError("methods of one program have mixup, batching and memory in common; group them by structure_of")
+        raise ValueError(
+            "methods of one program have mixup, pairing, batching and memory in common; group them by structure_of"
+        )
     used = {method.penalty for method in methods}
     return Objective(
         branches=branches_of(methods),
         penalties=tuple(name for name in PENALTIES[1:] if name in used),
         memory=memory_of(methods[0]),
         stages=max(len(method.parts) for method in methods),
+        pairing=methods[0].pairing if methods[0].mixup else "labeled_positives",
     )
 
 

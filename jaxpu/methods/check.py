@@ -6,7 +6,7 @@ from typing import Any
 from jaxpu.errors import unknown
 from jaxpu.functions import identity, label, load
 from jaxpu.methods.method import UPDATE, Memory, Method, as_number
-from jaxpu.methods.risks import RISKS, Function, Options, options_of, read_options
+from jaxpu.methods.risks import RISKS, Function, Options, options_of, read_options, resolve
 
 
 def memory_of(method: Method) -> Memory | None:
@@ -120,3 +120,22 @@ def decision_offset(method: Method) -> float:
         return method.decision_offset
     known = RISKS.get(method.risk) if isinstance(method.risk, str) else None
     return known.decision_offset if known else 0.0
+
+
+def skips_without_positives(method: Method) -> bool:
+    """Whether a batch without a labeled positive changes nothing: what the method says, or see :class:`Method`.
+
+    >>> skips_without_positives(Method("pudra")), skips_without_positives(Method("pudra", penalty="log_mse"))
+    (False, True)
+    """
+    if method.skip_without_positives is not None:
+        return method.skip_without_positives
+    return method.mixup or any(_skips(risk) for risk, _ in method.parts)
+
+
+def _skips(risk: Function) -> bool:
+    function = resolve(risk)
+    for entry in RISKS:
+        if function is resolve(entry):
+            return RISKS[entry].skips
+    return "y" not in options_of(risk).context

@@ -10,8 +10,9 @@ from jaxtyping import Float, Int
 
 from jaxpu import losses
 from jaxpu.config import TrainingConfig
+from jaxpu.losses import weighting
 from jaxpu.methods.branches import Objective, branch_of, objective_of
-from jaxpu.methods.check import checked, decision_offset, known_options
+from jaxpu.methods.check import checked, decision_offset, known_options, skips_without_positives
 from jaxpu.methods.method import DECISIONS, Method, Schedule
 from jaxpu.methods.risks import Function, label, options_of
 from jaxpu.types import ScalarLike
@@ -48,6 +49,8 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    detach: ScalarLike
+    same_dropout: ScalarLike
     weight: ScalarLike
     weight_by_lambda: ScalarLike
     mix_unlabeled_only: ScalarLike
@@ -97,13 +100,15 @@ def hyper_of(
         decision=DECISIONS.index(method.decision),
         decision_offset=decision_offset(method),
         prior=prior,
-        anchor=Moving(*(column[0] for column in _moving([method.anchor]))),
+        anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         floor=method.floor,
         partner_floor=method.partner_floor,
+        detach=method.detach,
+        same_dropout=method.same_dropout,
         weight=method.weight,
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
-        skip_without_positives=method.skip_without_positives,
+        skip_without_positives=skips_without_positives(method),
         alpha=training.alpha,
         lr=training.lr,
         weight_decay=training.weight_decay,
@@ -111,7 +116,8 @@ def hyper_of(
         initial_p=_initial_p(training, prior),
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
-    return Hyper(*(kinds[type(v)](v) if type(v) in kinds else v for v in values))
+    typed: list[Any] = [kinds[type(v)](v) if type(v) in kinds else v for v in values]
+    return Hyper(*typed)
 
 
 def _options(method: Method, parts: list[tuple[Function, dict[str, Any]]], objective: Objective) -> dict[str, Moving]:
@@ -138,7 +144,7 @@ def _class_weights(method: Method, counts: Sequence[int]) -> np.ndarray:
     elif method.class_weights == "effective_number":
         weights = losses.effective_number(jnp.array(counts), method.effective_beta)
     else:
-        weights = losses.weighting.of_counts(jnp.array(counts))
+        weights = weighting.of_counts(jnp.array(counts))
     return np.asarray(weights, np.float32)
 
 
@@ -160,7 +166,7 @@ def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
     evenly = (places / max(epochs - 1, 1))[epoch]
     at_half_time = jnp.where(places < epochs // 2, 0.0, 1.0)[epoch]
 
-    def number(moving: Moving) -> Array:
+    def number(moving: Moving) -> Any:
         share = jnp.where(jnp.asarray(moving.step) > 0, at_half_time, evenly)
         return moving.start + (moving.end - moving.start) * share  # a constant stays that constant to the bit
 

@@ -19,6 +19,7 @@ from pydantic.dataclasses import dataclass
 from jaxpu.methods.risks import Function, label
 
 Penalty = Literal["none", "log_mse", "point_process"]
+Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set"]
 Decision = Literal["half", "quantile", "max_shift"]
 ClassWeighting = Literal["none", "inverse_frequency", "effective_number"]
 
@@ -141,6 +142,10 @@ class Method:
         penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
         anchor: a in the target, a number or a :class:`Schedule`; 1 treats the partner as certainly positive, 0 is the
             soft label.
+        pairing: whom a row is mixed with, see :mod:`jaxpu.mixup.pairing`: ``labeled_positives`` are drawn with
+            replacement, ``permuted_positives`` are gone through in a random order (published VPU).
+        detach: μ is a constant of the step; False lets the gradient through it too (published VPU).
+        same_dropout: the pass that gives μ and the mixed one drop the same units; False gives each a mask of its own.
         floor: lower bound of μ. partner_floor: lower bound of p(partner).
         weight: constant factor of the penalty. weight_by_lambda: multiply it with the batch's λ.
         mix_unlabeled_only: the penalty runs over unlabeled rows only (published VPU).
@@ -148,7 +153,10 @@ class Method:
         decision: ``half`` predicts positive at p > 1/2, ``quantile`` the top π share of the scores,
             ``max_shift`` p > max over the training set / 2 (published VPU).
         decision_offset: subtracted from logits before they are judged; None = what the risk's registry entry says.
-        skip_without_positives: a batch without a labeled positive changes nothing.
+        skip_without_positives: a batch without a labeled positive changes nothing. None = as in the benchmark code: so
+            it is for methods with mixup, which lack a partner there, and for the risks that say so in their registry
+            entry (``variational``, ``pudra_batch``, ``pudra_naive``); the other registered risks step on the unlabeled
+            rows alone. A function of your own skips, unless it asks for ``y``: an oracle's batches all have labels.
         source: where the method is from.
     """
 
@@ -160,6 +168,9 @@ class Method:
     effective_beta: Unit = 0.999
     penalty: Penalty = "none"
     anchor: Annotated[float | Schedule, PlainValidator(_share)] = 1.0
+    pairing: Pairing = "labeled_positives"
+    detach: bool = True
+    same_dropout: bool = False
     floor: Unit = 0.0
     partner_floor: Unit = 0.0
     weight: float = Field(default=1.0, ge=0)
@@ -168,7 +179,7 @@ class Method:
     batching: Literal["mixed", "separate"] = "mixed"
     decision: Decision = "half"
     decision_offset: float | None = None
-    skip_without_positives: bool = True
+    skip_without_positives: bool | None = None
     source: str = ""
 
     @model_validator(mode="after")

@@ -49,6 +49,8 @@ METHODS: dict[str, Method] = {
         weight=0.3,
         weight_by_lambda=False,
         mix_unlabeled_only=True,
+        pairing="permuted_positives",
+        detach=False,
         batching="separate",
         decision="max_shift",
         source=_VPU,
@@ -62,7 +64,11 @@ METHODS: dict[str, Method] = {
     "soft_partner_floor": replace(_SOFT, partner_floor=0.7, source=_SOFT_NOTE),
     "soft_logmse": replace(_SOFT, penalty="log_mse", source=_SOFT_NOTE),
 }
-"""The presets by name: points in the family that the literature uses."""
+"""The presets by name: points in the family that the literature uses.
+
+A preset says nothing of the optimiser. The code of VPU's authors trains ``vpu_published`` with ``training: {optimizer:
+adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20}``.
+"""
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Method) if field.name != "options")
 

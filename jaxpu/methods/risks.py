@@ -44,13 +44,15 @@ CONTEXT = {
 class Risk(NamedTuple):
     """A registered risk.
 
-    ``function`` is where it is, ``decision_offset`` the logit at which its estimate of p passes 1/2.
+    ``function`` is where it is, ``decision_offset`` the logit at which its estimate of p passes 1/2, ``skips`` whether
+    the code that it is from takes no step on a batch without a labeled positive.
     """
 
     function: str
     formula: str
     source: str
     decision_offset: float = 0.0
+    skips: bool = False
 
 
 _CODE = "the benchmark code behind the nine-dataset table"
@@ -81,12 +83,15 @@ RISKS: dict[str, Risk] = {
         _CODE,
         decision_offset=-0.4327521295671886,  # log(e^½ - 1): there g passes ½
     ),
-    "pudra_batch": Risk("jaxpu.losses:pudra_batch", "π E_P[-log p] + E_U[p], π = n_P / n of the batch", _CODE),
-    "pudra_naive": Risk("jaxpu.losses:pudra_naive", "E_P[-log p + p] + E_U[p]", _CODE),
+    "pudra_batch": Risk(
+        "jaxpu.losses:pudra_batch", "π E_P[-log p] + E_U[p], π = n_P / n of the batch", _CODE, skips=True
+    ),
+    "pudra_naive": Risk("jaxpu.losses:pudra_naive", "E_P[-log p + p] + E_U[p]", _CODE, skips=True),
     "variational": Risk(
         "jaxpu.losses:variational",
         "log E[p] - E_P[log p]",
         "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020",
+        skips=True,
     ),
 }
 """The risks by name: a method says ``risk="nnpu"``."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from jaxpu import mixup
@@ -18,7 +19,7 @@ from jaxpu.methods.method import UPDATE
 from jaxpu.methods.risks import label, options_of, read_options, resolve
 from jaxpu.types import ClassLogits, Labeled, Logits, Mask, Scalar, ScalarLike
 
-Valued: TypeAlias = Callable[[Array], tuple[Scalar, Scalar]]
+Valued: TypeAlias = Callable[[Any], tuple[Scalar, Scalar]]
 """From logits to a value, and 1 where it was clipped."""
 
 
@@ -82,8 +83,8 @@ def _valued(
     return value.astype(dtype), jnp.asarray(aux.get("clipped", 0), dtype)
 
 
-def _switch(index: ScalarLike, functions: list[Any], z: Array) -> tuple[Scalar, Scalar]:
-    """``functions[index](z)`` with its gradient in z computed inside the branch; (value, auxiliary).
+def _switch(index: ScalarLike | np.ndarray, functions: list[Any], z: Any) -> tuple[Scalar, Scalar]:
+    """``functions[index](z)`` with its gradient in z, any tree, computed inside the branch; (value, auxiliary).
 
     Differentiating ``lax.switch`` itself would make every branch return the residuals of all others, most of
     what there is to compile. Here the branch returns value and gradient, and the first-order term that is
@@ -93,7 +94,8 @@ def _switch(index: ScalarLike, functions: list[Any], z: Array) -> tuple[Scalar, 
         return functions[0](z)
     branches = [jax.value_and_grad(function, has_aux=True) for function in functions]
     (value, auxiliary), gradient = lax.switch(index, branches, lax.stop_gradient(z))
-    return value + jnp.vdot(gradient, z - lax.stop_gradient(z)), auxiliary
+    moves = jax.tree.map(lambda slope, of: jnp.vdot(slope, of - lax.stop_gradient(of)), gradient, z)
+    return value + sum(jax.tree.leaves(moves)), auxiliary
 
 
 def penalty(
@@ -109,7 +111,8 @@ def penalty(
     """Weighted mixup consistency term of a batch, and the mean target μ.
 
     Args:
-        objective: the penalties to choose from. hyper: which one, anchor, floors and weight, of one epoch.
+        objective: the penalties to choose from. hyper: which one, anchor, floors and weight, of one epoch, and whether
+            the target is a constant.
         logits: (n,) of the rows. partner: (n,) row numbers of the mixing partners. logits_mixed: (n,) of
             λ x + (1 - λ) x[partner]. lam: λ, scalar or (n,). labeled, mask: (n,).
 
@@ -117,19 +120,19 @@ def penalty(
     row it is 0.
     """
     log_p = jax.nn.log_sigmoid(logits)
-    floors = {"floor": hyper.floor, "partner_floor": hyper.partner_floor}
-    log_mu = mixup.log_target(log_p, log_p[partner], lam, anchor=hyper.anchor, **floors)
+    numbers = {name: getattr(hyper, name) for name in ("anchor", "floor", "partner_floor", "detach")}
+    log_mu = mixup.log_target(log_p, log_p[partner], lam, **numbers)
     counts = mask * (1.0 - hyper.mix_unlabeled_only * labeled)
     total = jnp.maximum(counts.sum(), 1.0)
     weight = counts * hyper.weight * jnp.where(hyper.weight_by_lambda > 0, lam, 1.0) / total
 
     def weighted(name: str) -> Valued:
         return lambda z: (
-            (weight * mixup.PENALTIES[name](log_mu, jax.nn.log_sigmoid(z))).sum(),
+            (weight * mixup.PENALTIES[name](z[0], jax.nn.log_sigmoid(z[1]))).sum(),
             jnp.zeros(()),
         )
 
-    value, _ = _switch(hyper.penalty, [weighted(name) for name in objective.penalties], logits_mixed)
+    value, _ = _switch(hyper.penalty, [weighted(name) for name in objective.penalties], (log_mu, logits_mixed))
     return value, (counts * jnp.exp(log_mu)).sum() / total
 
 

@@ -5,6 +5,8 @@ from the positives (SCAR). ``pu_accuracy`` and ``pu_auc`` are unbiased: with few
 leave [0, 1]. They are not clipped to it, since clipping would hide that, and tie runs that differ.
 """
 
+from typing import Any
+
 import jax.numpy as jnp
 
 from jaxpu import losses
@@ -123,7 +125,7 @@ def variational(logits: Logits, labeled: Labeled, *, mask: Mask | None = None) -
     return _where_both(rows, risk)
 
 
-def _where_both(rows: Rows, risk: Scalar) -> Scalar:
+def _where_both(rows: Rows, risk: Any) -> Scalar:
     """The risk, NaN without labeled or without unlabeled rows, whose means are 0 in a loss."""
     both = jnp.any(rows.positive != 0) & jnp.any(rows.negative != 0)
     return jnp.where(both, risk, jnp.nan)

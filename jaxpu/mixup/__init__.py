@@ -11,7 +11,7 @@
 from jaxpu.mixup.coefficient import SCHEDULES, sample, schedule
 from jaxpu.mixup.consistency import PENALTIES, log_mse, point_process
 from jaxpu.mixup.mix import mix
-from jaxpu.mixup.pairing import PAIRINGS, labeled_positives, shuffle, within_set
+from jaxpu.mixup.pairing import PAIRINGS, labeled_positives, permuted_positives, shuffle, within_set
 from jaxpu.mixup.targets import log_target
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "log_mse",
     "log_target",
     "mix",
+    "permuted_positives",
     "point_process",
     "sample",
     "schedule",

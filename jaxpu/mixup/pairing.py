@@ -33,6 +33,25 @@ def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | Non
     return jnp.where(counted & (count > 0), positives_first[draw], jnp.arange(labeled.size))
 
 
+def permuted_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
+    """The labeled positives in a random order, one after the other and over again; without any, the row itself.
+
+    Unlabeled rows go through them once, labeled ones another time. With as many of the one as of the other, as in
+    the batches of published VPU (Chen et al., NeurIPS 2020), each is the partner of exactly one row of either kind.
+
+    Example:
+        >>> partner = permuted_positives(jax.random.key(0), jnp.array([0, 0, 0, 1, 1, 1]))
+        >>> sorted(partner[:3].tolist()), sorted(partner[3:].tolist())
+        ([3, 4, 5], [3, 4, 5])
+    """
+    labeled, counted = _rows(labeled, mask)
+    positive = counted & (labeled == 1)
+    count = positive.sum()
+    in_order = jnp.lexsort((jax.random.uniform(key, labeled.shape), ~positive))
+    turn = jnp.where(positive, jnp.cumsum(positive), jnp.cumsum(counted & ~positive)) - 1
+    return jnp.where(counted & (count > 0), in_order[turn % jnp.maximum(count, 1)], jnp.arange(labeled.size))
+
+
 def shuffle(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
     """A uniform permutation of the rows, fixed points included, whatever their labels.
 
@@ -58,6 +77,7 @@ def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = Non
 
 PAIRINGS: dict[str, Callable[..., Array]] = {
     "labeled_positives": labeled_positives,
+    "permuted_positives": permuted_positives,
     "shuffle": shuffle,
     "within_set": within_set,
 }

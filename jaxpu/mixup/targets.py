@@ -17,12 +17,13 @@ def log_target(
     anchor: ScalarLike = 1.0,
     floor: ScalarLike = 0.0,
     partner_floor: ScalarLike = 0.0,
+    detach: ScalarLike = 1.0,
 ) -> Float[Array, " n"]:
     """Logarithm of the target μ = max(λ p + (1 - λ) [a + (1 - a) max(p', f')], f) of a mixed example.
 
     The partner counts as a positive to the degree of the anchor a: 1 is VPU's target, which trusts its label,
     and 0 the soft label, which trusts the model's p'. All numbers may be traced; λ, a, f and f' may be
-    exactly 0 or 1. The target is not differentiated.
+    exactly 0 or 1. The target is a constant, not differentiated, unless ``detach`` is 0.
 
     Args:
         log_p: log p(x), shape (n,).
@@ -31,6 +32,7 @@ def log_target(
         anchor: a in [0, 1].
         floor: f in [0, 1], a lower bound of μ.
         partner_floor: f' in [0, 1], a lower bound of p'.
+        detach: 1 holds the target; 0 lets gradients through, as the code of VPU's authors does.
 
     Returns:
         log μ, shape (n,), in float32 or wider; -inf only where μ is 0, which takes a log p of -inf.
@@ -58,4 +60,8 @@ def log_target(
     floored_partner = jnp.maximum(log_p_partner, jnp.log(partner_floor))
     log_partner = jnp.logaddexp(jnp.log(anchor), jnp.log1p(-anchor) + floored_partner)
     log_mu = jnp.logaddexp(jnp.log(lam) + log_p, jnp.log1p(-lam) + log_partner)
-    return jax.lax.stop_gradient(jnp.maximum(log_mu, jnp.log(floor)))
+    log_mu = jnp.maximum(log_mu, jnp.log(floor))
+    held = jax.lax.stop_gradient(log_mu)
+    if isinstance(detach, int | float):
+        return held if detach else log_mu
+    return jnp.where(jnp.asarray(detach) > 0, held, log_mu)

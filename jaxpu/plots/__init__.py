@@ -8,10 +8,11 @@ raises ``NothingToShow`` with a sentence fit for the reader of a report. Titles 
 
 from jaxpu.plots.courses import courses
 from jaxpu.plots.differences import paired_differences
+from jaxpu.plots.figure import Drawn, Figure, Frames, Picture, draw
 from jaxpu.plots.frames import NothingToShow
 from jaxpu.plots.heat import heat_map
 from jaxpu.plots.intervals import by_method, over_setting
-from jaxpu.plots.kinds import Drawn, Figure, Frames, Picture, draw, figures_of
+from jaxpu.plots.kinds import figures_of
 from jaxpu.plots.rates import collapse_rates
 from jaxpu.plots.story import artefact_run, selection_story
 from jaxpu.plots.strip import final_f1_strip

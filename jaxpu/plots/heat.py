@@ -28,7 +28,7 @@ def heat_map(selected: pl.DataFrame, rule: str, *, metric: str = "f1", below: fl
 
     >>> import polars as pl
     >>> frame = pl.DataFrame({"dataset": "digits", "method": "vpu", "data.c": [0.1, 0.1, 0.5, 0.5],
-    ...                       "training.lr": [1.0, 2.0] * 2, "seed": 0, "selection": "last", "f1": [0.0, 0.9, 0.9, 0.9]})
+    ...                       "training.lr": [1.0, 2.0] * 2, "seed": 0, "selection": "last", "f1": [0.0] + 3 * [0.9]})
     >>> heat_map(frame, "last").get_suptitle()
     'F1 is below 0.1 most often for vpu at c = 0.1, lr = 1: 1 of 1 runs (last epoch)'
     """

@@ -7,16 +7,16 @@ own function, ``package.module:function``, is as good as ours.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure as Canvas
 
 from jaxpu.analysis.metrics import statistic_of
 from jaxpu.errors import unknown
 from jaxpu.functions import load
 from jaxpu.plots.courses import courses
 from jaxpu.plots.differences import paired_differences
+from jaxpu.plots.figure import Canvas, Drawn, Figure, Frames
 from jaxpu.plots.frames import BELOW, labelled, metric_name, run_columns, seeds_behind, worst_rows
 from jaxpu.plots.heat import heat_map
 from jaxpu.plots.intervals import PANELS, by_method, over_setting
@@ -24,87 +24,7 @@ from jaxpu.plots.rates import collapse_rates
 from jaxpu.plots.rules import f1_column, rule_name
 from jaxpu.plots.story import selection_story, story_caption
 from jaxpu.plots.strip import final_f1_strip, strip_caption
-from jaxpu.plots.style import render
 from jaxpu.plots.trajectories import trajectories
-
-SVG_LIMIT = 100_000
-"""Bytes; a figure with more marks than that becomes a PNG."""
-
-EMPTY = pl.DataFrame()
-
-
-class Frames(NamedTuple):
-    """What a folder recorded and what was made of it; frames that it lacks are empty.
-
-    Attributes:
-        runs: a row a run and epoch (or a run). selected: a row a run and selection rule. summary, verdicts: a row a method,
-            point of the grid and rule. claims, rules: a row a claim, and a rule compared. paths: a row a run and update.
-        shown: the selection rules that a report shows, the default first.
-    """
-
-    runs: pl.DataFrame = EMPTY
-    selected: pl.DataFrame = EMPTY
-    summary: pl.DataFrame = EMPTY
-    verdicts: pl.DataFrame = EMPTY
-    claims: pl.DataFrame = EMPTY
-    rules: pl.DataFrame = EMPTY
-    paths: pl.DataFrame = EMPTY
-    shown: tuple[str, ...] = ()
-
-    def of_default(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The rows of a frame under the first rule shown."""
-        known = "selection" in frame.columns and bool(self.shown)
-        return frame.filter(pl.col("selection") == self.shown[0]) if known else frame
-
-
-class Drawn(NamedTuple):
-    """A figure with its caption."""
-
-    figure: Canvas
-    caption: str = ""
-
-
-class Figure(NamedTuple):
-    """A figure to be drawn: it appears on the page, in its section; what is left empty, the drawing says itself."""
-
-    name: str
-    section: str
-    draw: Callable[[], Canvas | Drawn]
-    caption: str = ""
-    alternative: str = ""
-
-
-class Picture(NamedTuple):
-    """A figure, drawn: an SVG or a PNG, the caption, and the text that says what it shows to those who cannot see it."""
-
-    name: str
-    section: str
-    image: bytes
-    caption: str
-    alternative: str
-
-    @property
-    def suffix(self) -> str:
-        """Of its file: ``svg`` or ``png``."""
-        return "png" if self.image.startswith(b"\x89PNG") else "svg"
-
-
-def draw(figure: Figure) -> Picture:
-    """Draw a figure.
-
-    Raises:
-        NothingToShow: with a sentence that says what is missing.
-    """
-    made = figure.draw()
-    canvas, caption = made if isinstance(made, Drawn) else (made, "")
-    image = render(canvas)
-    if len(image) > SVG_LIMIT:
-        image = render(canvas, "png")
-    finding = " ".join(canvas.get_suptitle().split())
-    return Picture(figure.name, figure.section, image, figure.caption or caption, figure.alternative or finding)
-
-
-# The kinds
 
 
 def _story(frames: Frames) -> Drawn:
@@ -224,7 +144,7 @@ def figures_of(entries: Sequence[Mapping[str, Any]], frames: Frames) -> list[Fig
     """The figures that a configuration asks for.
 
     Args:
-        entries: each with its ``kind`` and its options, and perhaps ``name``, ``section``, ``caption`` and ``alternative``.
+        entries: each with its ``kind``, its options, and perhaps ``name``, ``section``, ``caption``, ``alternative``.
         frames: what they are drawn from.
 
     Raises:

@@ -66,14 +66,14 @@ def f1_column(runs: pl.DataFrame, rule: str, split: str = "test") -> str:
 
 
 def shown_rules(recorded: Sequence[str], default: str | None = None) -> list[str]:
-    """The recorded rules that a report shows: its default, and the legacy rule with and without its rescue, or the first.
+    """The recorded rules that a report shows: its default, the legacy rule with and without its rescue, or the first.
 
     >>> shown_rules(["last", "val_f1", "pu_auc"], "pu_auc"), shown_rules(["last", "val_f1_rescue", "val_f1"], "last")
     (['pu_auc', 'last', 'val_f1'], ['last', 'val_f1_rescue', 'val_f1'])
     """
-    others = DEFAULT_RULES if RESCUE in recorded else recorded
-    wanted = dict.fromkeys([*([default] if default else []), *others])
-    return [rule for rule in wanted if rule in recorded][:3]
+    others = list(DEFAULT_RULES if RESCUE in recorded else recorded)
+    wanted = [default, *others] if default else others
+    return [rule for rule in dict.fromkeys(wanted) if rule in recorded][:3]
 
 
 def below_sentence(counts: Mapping[str, tuple[int, int]], bound: float) -> str:

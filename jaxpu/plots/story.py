@@ -157,8 +157,8 @@ def _statement(chosen: dict[str, Any], path: pl.DataFrame) -> str:
     own = f1_column(path, "val_f1")
     best = path.with_columns(pl.col(own).fill_nan(-1)).sort(own, "epoch", descending=[True, False])
     return (
-        f"One run, {chosen['label']} with seed {chosen['seed']}: the rule takes epoch\u00a0{chosen['epoch']}, whose test "
-        f"F1 is {chosen['f1']:.2f}; epoch\u00a0{best['epoch'][0]} has {best[own][0]:.2f}"
+        f"One run, {chosen['label']} with seed {chosen['seed']}: the rule takes epoch\u00a0{chosen['epoch']}, whose "
+        f"test F1 is {chosen['f1']:.2f}; epoch\u00a0{best['epoch'][0]} has {best[own][0]:.2f}"
     )
 
 
@@ -176,8 +176,8 @@ def story_caption(runs: pl.DataFrame, selected: pl.DataFrame) -> str:
         return f"The rule likes an epoch whose test F1 is poor, though a later epoch is healthy. {count}"
     return (
         "At ringed epochs all rows of the split fell into one class; the rescue then moved the threshold, and F1 looks "
-        "good. Such an epoch wins on validation. On the test rows a few scores of the same epoch lie above 0.5, so that "
-        f"nothing is rescued there, and F1 shows what the predictions are worth. {count}"
+        "good. Such an epoch wins on validation. On the test rows a few scores of the same epoch lie above 0.5, so "
+        f"that nothing is rescued there, and F1 shows what the predictions are worth. {count}"
     )
 
 

@@ -110,7 +110,7 @@ def strip_caption(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     interval = wilson(low, runs)
     where = f"for {label} under {rule_name(rule)}" if low else "for every method and rule"
     return (
-        f"Every dot is one run, n = {seeds_behind(selected)} seeds a method; red crosses in the shaded zone are runs with F1 "
-        f"below {COLLAPSED_F1:g}, the black bar is the median. The largest share of crosses is {low} of "
+        f"Every dot is one run, n = {seeds_behind(selected)} seeds a method; red crosses in the shaded zone are runs "
+        f"with F1 below {COLLAPSED_F1:g}, the black bar is the median. The largest share of crosses is {low} of "
         f"{runs} {where} (95 % Wilson interval {100 * interval.low:.0f} to {100 * interval.high:.0f} %)."
     )

@@ -1,7 +1,7 @@
 """From recorded numbers to what people read: ``table.md``, figures and a self-contained ``report.html``.
 
-One engine renders all pages: a Markdown text with placeholders and the figures that belong to it. :func:`publish` does all
-for an experiment, :func:`write_study` for a study.
+One engine renders all pages: a Markdown text with placeholders, and the figures that belong to it. :func:`publish` does
+all for an experiment, :func:`write_study` for a study.
 """
 
 from jaxpu.report.experiment import check_figures, frames_of, publish, write

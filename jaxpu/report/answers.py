@@ -30,7 +30,8 @@ def headline(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     under = listed([rule_name(rule) for rule in counts], "or")
     if low.is_empty():
         start = "No run" if rest else "No collapse: no run"
-        return f"{start} of {max(n for _, n in counts.values())} scores test F1 below {COLLAPSED_F1:g} under {under}.{rest}"
+        runs = max(n for _, n in counts.values())
+        return f"{start} of {runs} scores test F1 below {COLLAPSED_F1:g} under {under}.{rest}"
     parts = [
         f"{below} of {n} runs score{'s' if below == 1 else ''} F1 below {COLLAPSED_F1:g} under {rule_name(rule)}"
         for rule, (below, n) in counts.items()

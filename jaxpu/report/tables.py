@@ -60,17 +60,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 """The columns of each kind of experiment; ``observed`` is ``pu`` where no true labels are known."""
 
 NOTES = {
-    "observed": "On the validation rows at the selected epoch; no true labels are known. PU accuracy and AUC are estimated "
-    "from P, U and the given prior; the share predicted positive should be near 1 of P and near the prior of U.",
+    "observed": "On the validation rows at the selected epoch; no true labels are known. PU accuracy and AUC are "
+    "estimated from P, U and the given prior; of P a share near 1 should be predicted positive, of U near the prior.",
     "pu": "Measured on the test rows at the selected epoch.",
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
     "ensemble": "On the instances whose label training did not see. Upside down: runs with AUC at most 0.2.",
     "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
 }
 NOTE = (
-    "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in percent). "
-    "Numbers without brackets are medians over seeds, AUC and accuracy means. Beside the verdict, the most frequent of "
-    "the failing ones, stands the number of runs that have it, and in brackets that of all failing runs if it differs."
+    "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in "
+    "percent). Numbers without brackets are medians over seeds, AUC and accuracy means. Beside the verdict, the most "
+    "frequent of the failing ones, stands the number of runs that have it, and in brackets that of all failing runs "
+    "if it differs."
 )
 
 
@@ -94,7 +95,7 @@ def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = 
     """The rows of the table under one selection rule, in the order of the summary.
 
     Args:
-        summary: dataset, method, the grid, selection, metric, n, mean, median, ci_low, ci_high. Missing metrics are "–".
+        summary: dataset, method, grid, selection, metric, n, mean, median, ci_low, ci_high; missing metrics are "–".
         verdicts: dataset, method, the grid, selection, verdict, n, rate; may be empty.
         rule: the selection rule. kind: of the experiment.
 
@@ -123,7 +124,7 @@ def _written(row: Mapping[str, Any] | None, column: Column) -> str:
 
 
 def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
-    """The most frequent failing verdict of each label under a rule, with its number of runs and that of all failing."""
+    """The most frequent failing verdict of each label under a rule, with how many runs have it and how many fail."""
     try:
         data = labelled(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
     except NothingToShow:
@@ -215,8 +216,9 @@ def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int 
 
 
 RULE_NOTE = (
-    "All methods together. Regret is the test F1 that a rule loses against the best epoch of the same run, which nobody "
-    "knows; its interval is over seeds. An artefact is a run whose selected epoch is not healthy while a later one is."
+    "All methods together. Regret is the test F1 that a rule loses against the best epoch of the same run, which "
+    "nobody knows; its interval is over seeds. An artefact is a run whose selected epoch is not healthy while a later "
+    "one is."
 )
 
 

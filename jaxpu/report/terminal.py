@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jaxpu.analysis.failures import MethodAnalysis
-from jaxpu.plots.kinds import Frames
+from jaxpu.plots.figure import Frames
 from jaxpu.report import tables
 
 WIDE = 100

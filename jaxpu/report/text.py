@@ -36,10 +36,10 @@ def paragraphs(text: Any) -> Markdown:
 
 
 def code(text: Any) -> Markdown:
-    """Text from outside as code within a line or a cell.
+    r"""Text from outside as code within a line or a cell.
 
     >>> code("a|b`c")
-    "`a\\\\|b'c`"
+    "`a\\|b'c`"
     """
     words = " ".join(str(text).replace("`", "'").split()).replace("|", "\\|")
     return Markdown(f"`{words}`" if words else "")
@@ -56,16 +56,16 @@ def fold(summary: str, body: str) -> Markdown:
 
 
 def table(heads: Sequence[Any], rows: Iterable[Sequence[Any]], look: str = "") -> Markdown:
-    """A table; cells that are no :class:`Markdown` are escaped.
+    r"""A table; cells that are no :class:`Markdown` are escaped.
 
     Args:
-        heads: of the columns. rows: their cells. look: a letter a column, ``l`` for words at the left, ``r`` for numbers
-            at the right; by default ``l`` and then ``r``.
+        heads: of the columns. rows: their cells.
+        look: a letter a column, ``l`` for words at the left, ``r`` for numbers at the right; by default ``lrr...``.
 
     >>> print(table(["method", "F1"], [["a|b", 0.5]]))
     | method | F1 |
     |---|---:|
-    | a\\|b | 0.5 |
+    | a\|b | 0.5 |
     """
     sides = (look or "l").ljust(len(heads), "r")
     ruler = "".join("---|" if side == "l" else "---:|" for side in sides[: len(heads)])
@@ -112,3 +112,12 @@ def listed(parts: Sequence[str], word: str = "and") -> str:
     'a, b and c'
     """
     return f" {word} ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else "".join(parts)
+
+
+def slug(text: str) -> str:
+    """The id of a heading.
+
+    >>> slug("Why Spambase, and not simple images?")
+    'why-spambase-and-not-simple-images'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "section"

@@ -14,8 +14,8 @@ VERDICTS = {
     "Training did not collapse; the rule that picked the epoch was misled.",
     "threshold_shift": "The ranking is good, but the threshold cuts it badly: F1 is far below what another "
     "threshold would give, or no better than always answering positive.",
-    "prior_mismatch": "P ranks above U, but the share of U predicted positive does not fit the given prior: the threshold "
-    "is off, or the prior is wrong. (Judged without true labels.)",
+    "prior_mismatch": "P ranks above U, but the share of U predicted positive does not fit the given prior: the "
+    "threshold is off, or the prior is wrong. (Judged without true labels.)",
     "all_negative": "Next to no row is predicted positive, and the ranking is not good either.",
     "all_positive": "Next to no row is predicted negative, and the ranking is not good either.",
     "weak_ranking": f"The scores hardly tell positives from negatives (AUC below {GOOD_AUC:g}).",

@@ -12,6 +12,7 @@ import optax
 from jax import Array
 
 from jaxpu.config import TrainingConfig
+from jaxpu.config.schema import OF_SCHEDULES
 from jaxpu.functions import label, load
 from jaxpu.types import Scalar, ScalarLike
 
@@ -81,16 +82,15 @@ def build(
     -0.0
     """
     values = {name: jnp.asarray(value) for name, value in numbers.items()}
-    schedule = (
-        None if chosen.schedule == "constant" else SCHEDULES[chosen.schedule](lr, steps, values.get("warmup", 0.0))
-    )
+    of_schedule = {name: values[name] for name in OF_SCHEDULES[chosen.schedule]}
+    schedule = None if chosen.schedule == "constant" else SCHEDULES[chosen.schedule](lr, steps, **of_schedule)
     if isinstance(chosen.optimizer, str) and chosen.optimizer in _BY_NAME:
         # a plain number needs no count of steps
         rate = optax.scale_by_learning_rate(cast(Any, jnp.asarray(lr) if schedule is None else schedule))
         return _BY_NAME[chosen.optimizer](values, jnp.asarray(weight_decay), chosen.nesterov, rate)
     given: Any = chosen.optimizer
     function = load(given) if isinstance(given, str) else given
-    settings = {"momentum": 0.9, **_ADAM} | {name: value for name, value in values.items() if name != "warmup"}
+    settings = {"momentum": 0.9, **_ADAM} | {name: value for name, value in values.items() if name not in of_schedule}
     rule = schedule or constant(lr, steps)
     made = function(Numbers(rule, jnp.asarray(weight_decay), steps=steps, **settings))
     if not isinstance(made, optax.GradientTransformation):
@@ -100,7 +100,7 @@ def build(
     return made
 
 
-def constant(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Schedule:
+def constant(lr: ScalarLike, steps: ScalarLike) -> Schedule:
     """The same learning rate for every update.
 
     >>> float(constant(0.5, 10)(3))
@@ -109,7 +109,7 @@ def constant(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Sch
     return lambda count: jnp.asarray(lr)
 
 
-def cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -> Schedule:
+def cosine(lr: ScalarLike, steps: ScalarLike) -> Schedule:
     """Half a cosine, lr · (1 + cos(π t / T)) / 2 at update t of T; 0 from T on.
 
     Source: Loshchilov and Hutter, SGDR, ICLR 2017, without restarts.
@@ -148,12 +148,34 @@ def warmup_cosine(lr: ScalarLike, steps: ScalarLike, warmup: ScalarLike = 0.0) -
     return at
 
 
-SCHEDULES: dict[str, Callable[[ScalarLike, ScalarLike, ScalarLike], Schedule]] = {
+def step(lr: ScalarLike, steps: ScalarLike, every: ScalarLike, factor: ScalarLike = 0.5) -> Schedule:
+    """Stairs, lr · factor^⌊t / every⌋ at update t; the factor is 0.5 every 20 epochs in published VPU.
+
+    Args:
+        lr: where they start. steps: not used. every: updates of a stair. factor: of one to the next.
+
+    >>> [float(step(0.5, 8, every=2)(t)) for t in range(6)]
+    [0.5, 0.5, 0.25, 0.25, 0.125, 0.125]
+    """
+
+    def at(count: ScalarLike) -> Array:
+        highest = jnp.asarray(lr)
+        stair = jnp.floor(jnp.asarray(count, highest.dtype) / every)
+        return highest * jnp.asarray(factor, highest.dtype) ** stair
+
+    return at
+
+
+SCHEDULES: dict[str, Callable[..., Schedule]] = {
     "constant": constant,
     "cosine": cosine,
     "warmup_cosine": warmup_cosine,
+    "step": step,
 }
-"""Learning rates by name: function of (lr, steps, warmup). Updates are counted as made: a skipped batch is none."""
+"""Learning rates by name: functions of lr, steps and what :data:`jaxpu.config.schema.OF_SCHEDULES` says.
+
+Updates are counted as made: a skipped batch is none.
+"""
 
 _ADAM = {"b1": 0.9, "b2": 0.999, "eps": 1e-8}
 Rule = Callable[[dict[str, Array], Array, bool, optax.GradientTransformation], optax.GradientTransformation]

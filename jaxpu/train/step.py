@@ -20,13 +20,16 @@ from jaxpu.types import Scalar
 
 def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
     """The optimiser of a run."""
-    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, hyper.optimizer, updates(data, config))
+    steps = updates(data, config)
+    every = {"every": hyper.optimizer["every"] * steps} if "every" in hyper.optimizer else {}
+    numbers = hyper.optimizer | every  # a schedule counts updates
+    return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, numbers, config.epochs * steps)
 
 
 def updates(data: Data, config: Config) -> Int[Array, ""]:
-    """Updates of a whole run if none is skipped; steps of mere padding are none."""
+    """Updates of an epoch if none is skipped; steps of mere padding are none."""
     rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
-    return config.epochs * ((rows + config.batch_size - 1) // config.batch_size)
+    return (rows + config.batch_size - 1) // config.batch_size
 
 
 class StepTerms(NamedTuple):
@@ -114,8 +117,9 @@ def _loss(
     if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
         return base, (objective.Terms(base, base, none, none, clipped), logits, state)
-    partner = mixup.labeled_positives(keys.partner, batch.labeled, mask=batch.mask)
-    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=keys.dropout_mixed)
+    partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
+    dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
+    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=dropout)
     weighted, target = objective.penalty(
         config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
     )
