@@ -286,3 +286,13 @@ def test_a_leading_tilde_is_the_home_folder_for_every_path(written, tmp_path, ca
         assert (code, f"no results folder at {tmp_path}/nowhere" in err) == (2, True)
     (tmp_path / "s.csv").write_text("score,label\n0.9,1\n0.1,0\n")
     assert called(capsys, "diagnose", "~/s.csv")[0] in (0, 1)
+
+
+def test_epochs_are_ordered_by_value_and_named_as_the_file_names_them(tmp_path, capsys):
+    good, bad = "0.9,1,{0}\n0.1,0,{0}\n0.8,1,{0}\n0.2,0,{0}\n", "0.1,1,{0}\n0.9,0,{0}\n0.2,1,{0}\n0.8,0,{0}\n"
+    text = "score,label,epoch\n" + good.format(10) + bad.format(0) + bad.format(9)
+    (tmp_path / "s.csv").write_text(text)
+    code, out, _ = called(capsys, "diagnose", tmp_path / "s.csv", "--epoch", "epoch")
+    assert (code, "Epoch 10 was selected" in out) == (0, True)
+    code, out, _ = called(capsys, "diagnose", tmp_path / "s.csv", "--epoch", "epoch", "--selected", "0")
+    assert (code, "Epoch 0 was selected" in out, "epoch 10 with F1 1.000" in " ".join(out.split())) == (1, True, True)

@@ -52,7 +52,9 @@ def diagnose(command: Diagnose) -> int:
         judged = collapse.diagnose(found.scores[0], found.labels, threshold=command.threshold)
     else:
         trajectory = collapse.score_trajectory(found.scores, found.labels, threshold=command.threshold)
-        judged = collapse.diagnose_run(trajectory, _selected(found, command))
+        whole = all(name.lstrip("-").isdigit() for name in found.epochs)
+        numbers = [int(name) for name in found.epochs] if whole else None
+        judged = collapse.diagnose_run(trajectory, _selected(found, command), epochs=numbers)
     _print(judged, found)
     return int(judged.failing)
 

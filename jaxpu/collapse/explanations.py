@@ -163,7 +163,7 @@ def _later_epochs(e: Evidence) -> str:
 
 
 def _diverged(e: Evidence) -> str:
-    where = f"At epoch {e['epochs']:.0f}, the last,"
+    where = f"At epoch {e['last_epoch']:.0f}, the last,"
     if not math.isfinite(e.get("loss_end", 0.0)):
         return f"{where} the loss is not finite."
     if "loss_growth" in e and math.isfinite(e["score_sd"]) and math.isfinite(e["end_score_sd"]):
@@ -183,7 +183,7 @@ _RUN: dict[Verdict, Callable[[Evidence], str]] = {
         f"(F1 {e['end_f1']:.3f})."
     ),
     Verdict.STOPPED_EARLY: lambda e: (
-        f"Collapsed at epoch {e['epochs']:.0f}, the last (F1 {e['end_f1']:.3f}, AUC {e['end_auc']:.3f}), but "
+        f"Collapsed at epoch {e['last_epoch']:.0f}, the last (F1 {e['end_f1']:.3f}, AUC {e['end_auc']:.3f}), but "
         f"a longer run is healthy at its end, epoch {e['longer_epochs']:.0f} (F1 {e['longer_f1']:.3f}): "
         "training was stopped before it healed."
     ),
@@ -206,7 +206,7 @@ _RUN_LABEL_FREE: dict[Verdict, Callable[[Evidence], str]] = {
         f"healthy at the selected epoch {e['selected_epoch']:.0f} and at the end, as far as P and U can tell."
     ),
     Verdict.STOPPED_EARLY: lambda e: (
-        f"Collapsed at epoch {e['epochs']:.0f}, the last (estimated AUC {e['end_auc']:.3f}), but a longer run is "
+        f"Collapsed at epoch {e['last_epoch']:.0f}, the last (estimated AUC {e['end_auc']:.3f}), but a longer run is "
         f"healthy at its end, epoch {e['longer_epochs']:.0f}: training was stopped before it healed."
     ),
     Verdict.SELF_REINFORCING: lambda e: (

@@ -30,7 +30,7 @@ like, and not yet a proof of one: only cutting the loop (an anchor, no filter) i
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.typing import ArrayLike
 
 from jaxpu.collapse.epochs import diagnosis_at
@@ -54,6 +54,7 @@ def diagnose_run(
     longer: Metrics | None = None,
     driver: ArrayLike | None = None,
     driver_reference: float | None = None,
+    epochs: ArrayLike | None = None,
     thresholds: Thresholds = DEFAULT_THRESHOLDS,
 ) -> Diagnosis:
     """Say in what way a run fails.
@@ -66,6 +67,7 @@ def diagnose_run(
         driver: (epochs,) what the run feeds itself, low = starved; if NaN anywhere it tells nothing.
         driver_reference: What the driver would be if nothing were wrong, for example 1 for the share that a
             filter lets through. By default its maximum up to the epoch where the final collapse begins.
+        epochs: (epochs,) the numbers that the epochs have elsewhere, to name them by; from 1 if not given.
         thresholds: The numbers that the rules compare with.
 
     Returns:
@@ -85,7 +87,8 @@ def diagnose_run(
     run = _assess(trajectory, thresholds)
     at = _index(selected, run.collapsed.size)
     epoch = diagnosis_at(run, at)
-    evidence = epoch.evidence | {"selected_epoch": at + 1.0} | _course(run, at)
+    named = np.arange(1, run.collapsed.size + 1) if epochs is None else _aligned("epochs", epochs, run)
+    evidence = epoch.evidence | {"selected_epoch": float(named[at])} | _course(run, at, named)
     if "loss" in trajectory:
         evidence |= _loss(_aligned("loss", trajectory["loss"], run))
     if longer is not None:
@@ -145,7 +148,7 @@ def _went_down(e: Mapping[str, float], thresholds: Thresholds) -> bool:
     return down and (together or always_down)
 
 
-def _course(run: Assessment, at: int) -> dict[str, float]:
+def _course(run: Assessment, at: int, named: Shaped[np.ndarray, " epochs"]) -> dict[str, float]:
     """What the epochs before and after the selected one were like."""
     f1, healthy, collapsed = run.numbers["f1"], run.flags[Verdict.HEALTHY], run.collapsed
     later = np.flatnonzero(healthy[at + 1 :]) + at + 1
@@ -153,13 +156,14 @@ def _course(run: Assessment, at: int) -> dict[str, float]:
     longest = int(np.argmax(lengths)) if lengths.size else None
     return {
         "epochs": float(collapsed.size),
+        "last_epoch": float(named[-1]),
         "healthy_epochs": float(healthy.sum()),
         "healthy_later": float(later.size),
-        "first_healthy_later": float(later[0] + 1) if later.size else np.nan,
+        "first_healthy_later": float(named[later[0]]) if later.size else np.nan,
         "first_healthy_later_f1": float(f1[later[0]]) if later.size else np.nan,
         "longest_collapse": 0.0 if longest is None else float(lengths[longest]),
-        "longest_collapse_from": np.nan if longest is None else float(starts[longest] + 1),
-        "onset_epoch": float(_stretches(collapsed)[0][-1] + 1) if collapsed[-1] else np.nan,
+        "longest_collapse_from": np.nan if longest is None else float(named[starts[longest]]),
+        "onset_epoch": float(named[_stretches(collapsed)[0][-1]]) if collapsed[-1] else np.nan,
         "end_collapsed": float(collapsed[-1]),
         "end_healthy": float(healthy[-1]),
         "end_f1": float(f1[-1]),

@@ -73,6 +73,7 @@ def plain_metrics(logits: Logits, labels: Labels, *, mask: Mask | None = None) -
         >>> float(found["auc"]), float(found["prevalence"])
         (1.0, 0.5)
     """
+    rows_of(logits, labels, mask)  # refuses other shapes
     rows = counted_rows(logits.shape[0], mask)
     p = jax.nn.sigmoid(logits)
     prevalence = jnp.sum(rows * labels) / jnp.sum(rows)
