@@ -96,7 +96,7 @@ class TrainingConfig:
             ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
-        alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or a ``row``.
+        alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is given,
             a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
