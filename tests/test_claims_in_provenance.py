@@ -1,6 +1,7 @@
 """What claims asked for before there were results is recorded with them, and a later change is said."""
 
 import polars as pl
+import pytest
 
 from jaxpu import api, config, runs
 from jaxpu.report import experiment as pages
@@ -28,6 +29,7 @@ def changes(folder, asked):
     return pl.read_csv(folder / "claims.csv")["changed"].fill_null("").to_list()
 
 
+@pytest.mark.slow
 def test_a_bound_that_is_changed_after_results_existed_is_told_also_after_more_seeds(tmp_path):
     asked = experiment(6, ASKED)
     assert changes(tmp_path, asked) == [""]

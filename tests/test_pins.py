@@ -388,6 +388,7 @@ def test_ensemble_functions():
         check(f"functions|{name}", columns, but=("loss",) if name == "als" else ())  # it had class weights in it
 
 
+@pytest.mark.slow
 def test_meanfield():
     mean = PINS["meanfield"]
     entries = [{"preset": name} for name in PINS["presets"]] + mean["methods"]

@@ -512,6 +512,7 @@ class Experiments:
         return line
 
 
+@pytest.mark.slow
 def test_an_experiment_killed_twelve_times_ends_with_the_same_files(tmp_path):
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     with Experiments() as experiments:

@@ -168,6 +168,7 @@ def test_own_figures_and_tables_appear_whether_or_not_the_text_places_them(study
 # The studies of this repository
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda path: path.name)
 def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
     study = Results(folder, ROOT / "results")
