@@ -129,21 +129,21 @@ def fit(
     folder: str | Path | None = None,
     **settings: Any,
 ) -> Fit:
-    """Train networks on positive and unlabelled rows, one a seed, and say what became of them.
+    """Train networks on positive and unlabeled rows, one a seed, and say what became of them.
 
     Features are standardised by the training rows. A tenth of the rows (``validation``) is held out to choose the
     epoch, by a rule that needs no true label.
 
     Args:
         x: features, (n, ...), an array or a data frame of numbers.
-        s: observed labels (n,): 1 where a row is labelled positive, else unlabelled; None = drawn from y.
+        s: observed labels (n,): 1 where a row is labeled positive, else unlabeled; None = drawn from y.
         y: true labels (n,) if they are known: for metrics and verdicts, never for training.
         method: the name of a preset (``jaxpu list``), a mapping that changes one, or a :class:`jaxpu.methods.Method`.
-        prior: π, the share of positives among the unlabelled rows.
+        prior: π, the share of positives among the unlabeled rows.
         seeds: how many networks. model: a preset's name, a mapping of settings, a :class:`jaxpu.config.ModelConfig`,
             a Flax module or a pair of functions (init, apply). optimizer: a name, or a function of
             :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
-        scenario: how the labelled rows came about, see :class:`jaxpu.config.DataConfig`.
+        scenario: how the labeled rows came about, see :class:`jaxpu.config.DataConfig`.
         folder: where results are kept; None = in memory.
         **settings: of training, data and selection, as in a configuration: ``epochs=20, lr=1e-3, patience=5``.
 

@@ -20,7 +20,7 @@ from jaxpu.types import Labeled, Mask
 
 
 def positives(labels: Labeled, counted: Bool[Array, " n"]) -> Bool[Array, " n"]:
-    """The rows labelled 1, padding aside.
+    """The rows labeled 1, padding aside.
 
     Args:
         labels: 1 or 0, shape (n,); whatever in padding.
@@ -34,13 +34,13 @@ def positives(labels: Labeled, counted: Bool[Array, " n"]) -> Bool[Array, " n"]:
         [True, False, False]
         >>> positives(jnp.array([255, 0]), jnp.array([True, True]))
         Traceback (most recent call last):
-        ValueError: a label is 255, expected 1 = positive (labelled) or 0: pass labels == v for the positive value v
+        ValueError: a label is 255, expected 1 = positive (labeled) or 0: pass labels == v for the positive value v
     """
     labels = jnp.asarray(labels)
     other = _other(labels, counted)
     if other is not None:
         raise ValueError(
-            f"a label is {other:g}, expected 1 = positive (labelled) or 0: pass labels == v for the positive value v"
+            f"a label is {other:g}, expected 1 = positive (labeled) or 0: pass labels == v for the positive value v"
         )
     return counted & (labels == 1)
 

@@ -36,7 +36,7 @@ class CFEnsembleClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: the two classes, sorted. positive_: the positive one. n_features_in_: of X.
         factors_, aggregator_: as fitted.
-        label_distributions_: probabilities of the training instances (n_samples, 2), labelled or not.
+        label_distributions_: probabilities of the training instances (n_samples, 2), labeled or not.
         transduction_: the classes that go with them.
 
     It passes scikit-learn's ``check_estimator`` with ``link="sigmoid"``. With the default link it fails those checks

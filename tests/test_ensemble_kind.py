@@ -108,8 +108,8 @@ def test_both_halves_of_alternating_training_are_the_whole():
     c = jnp.ones((4, 30))
     whole = ensemble.fit_als(start, r, c, y, known, iterations=12, step=step)
     path = ensemble.factor_trajectory(start, r, c, iterations=12, ridge=0.01)
-    labelled = known > 0
-    last, every = ensemble.fit_aggregator(path[:, :, labelled], y[labelled], known[labelled], step)
+    labeled = known > 0
+    last, every = ensemble.fit_aggregator(path[:, :, labeled], y[labeled], known[labeled], step)
     np.testing.assert_allclose(every.w, whole.history.w, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(aggregate(last, path[-1]), whole.logits, rtol=1e-5, atol=1e-6)
 
@@ -166,7 +166,7 @@ def test_real_classifiers_see_no_label_that_is_not_known(monkeypatch):
     assert rated.shape == (2, y.size)
     assert y.mean() == pytest.approx(0.1, abs=0.005)
     assert labeled.mean() == pytest.approx(0.5, abs=0.01)
-    # a tree fitted on the labelled rows would be sure and right about them all, had they not been out of fold
+    # a tree fitted on the labeled rows would be sure and right about them all, had they not been out of fold
     assert ((rated[1, labeled] > 0.5) != y[labeled]).any()
     with pytest.raises(ConfigError, match="ask for less"):
         ratings.classifiers(RatingsConfig(source="classifiers", dataset="breast_cancer", rate=0.9), 0)

@@ -66,7 +66,7 @@ def test_what_needs_true_labels_is_left_out_and_the_rest_is_there():
     assert proxies | {"test_predicted_positive", "val_score_sd", "train_p_labeled"} <= set(unknown)
 
 
-def test_p_is_what_is_labelled_and_u_the_others():
+def test_p_is_what_is_labeled_and_u_the_others():
     dataset = observed(False)
     by_scenario = {}
     for scenario in ("single_set", "case_control", "single_set_overlap"):

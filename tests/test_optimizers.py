@@ -185,7 +185,7 @@ def test_adamw_with_a_cosine_is_a_plain_optax_loop(adamw_run):
     cell, (key, data, static, hyper), run = adamw_run
     start = train.init(key, data, static, hyper).params
     params, skipped = plain_loop(key, data, static, start, float(hyper.prior), cell.training.lr, 0.1)
-    assert skipped > 0, "the problem is meant to have batches without a labelled positive"
+    assert skipped > 0, "the problem is meant to have batches without a labeled positive"
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=2e-4, atol=2e-5), run.state.params, params)
     moved = np.abs(np.asarray(start["head"]["kernel"]) - np.asarray(params["head"]["kernel"]))
     assert moved.max() > 0.1

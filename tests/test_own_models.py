@@ -93,7 +93,7 @@ def test_statistics_are_those_of_both_passes_without_padding_and_without_skipped
     alpha, partial_batches = 0.3, 0
     for (key, data, static, _), run in zip(*runs, strict=True):
         mean, var, skipped = statistics_by_hand(key, data, static, alpha)
-        assert skipped > 0, "the problem is meant to have batches without a labelled positive"
+        assert skipped > 0, "the problem is meant to have batches without a labeled positive"
         partial_batches += int(data.n_train) % static.batch_size > 0
         assert len(data.train) - int(data.n_train) >= static.batch_size, "and batches of mere padding"
         kept = run.state.model_state["batch_stats"]["BatchNorm_0"]

@@ -317,7 +317,7 @@ OF_FACTORS = ("brier", "ece", "log_loss", "score_max", "score_mean", "score_min"
 """What changed of runs beside longer ones: their factors went on moving for as long as those of the longest run."""
 
 SEES_THE_BATCH = ("pn", "pn_naive", "pudra_batch")
-"""Risks whose mean field changed: it knew neither the share of labelled rows nor that of positives in a batch."""
+"""Risks whose mean field changed: it knew neither the share of labeled rows nor that of positives in a batch."""
 
 
 def check(name: str, found: Values, tolerance: float = 1e-10, but: tuple[str, ...] = ()) -> None:

@@ -210,7 +210,7 @@ def test_large_grids_keep_the_worst_rows_and_say_what_is_left_out():
 
 def test_rows_name_the_dataset_where_there_are_several():
     columns = {"dataset": ["a", "b"], "method": "vpu", "data.name": ["a", "b"], "data.c": [None, 0.1], "seed": 0}
-    assert frames.labelled(pl.DataFrame(columns))["label"].to_list() == ["a · vpu", "b · vpu · c=0.1"]
+    assert frames.with_label(pl.DataFrame(columns))["label"].to_list() == ["a · vpu", "b · vpu · c=0.1"]
 
 
 def test_columns_of_the_grid_are_found_by_their_place_and_labels_are_never_parsed():
@@ -218,7 +218,7 @@ def test_columns_of_the_grid_are_found_by_their_place_and_labels_are_never_parse
     frame = pl.DataFrame(columns)
     assert frames.grid_columns(frame) == ["training.lr", "data.c"]
     assert frames.varying(frame) == ["training.lr"], "a setting of one value needs no label"
-    assert frames.labelled(frame)["label"].to_list() == ["x=1 y=2 · lr=0.001", "x=1 y=2 · lr=0.01"]
+    assert frames.with_label(frame)["label"].to_list() == ["x=1 y=2 · lr=0.001", "x=1 y=2 · lr=0.01"]
 
 
 def test_the_same_numbers_give_the_same_bytes(sweep):
@@ -299,13 +299,13 @@ def summary_of(rates, methods=("als", "mean")):
 
 def test_summaries_over_a_setting_hold_means_and_intervals():
     figure = plots.over_setting(summary_of([0.1, 0.5]), ["inverted", "average_precision", "brier"])
-    assert [axis.get_title(loc="left") for axis in figure.axes] == ["share upside down", "PR-AUC"]
+    assert [axis.get_title(loc="left") for axis in figure.axes] == ["share inverted", "PR-AUC"]
     marks, _, (lines,) = figure.axes[1].containers[0]
     np.testing.assert_allclose(marks.get_ydata(), [0.1, 0.5])
     ends = [[segment[0, 1], segment[1, 1]] for segment in lines.get_segments()]
     np.testing.assert_allclose(ends, [[0.0, 0.2], [0.4, 0.6]], atol=1e-12)
     assert [label.get_text() for label in figure.axes[1].get_xticklabels()] == ["0.1", "0.5"]
-    assert figure.get_suptitle() == "Upside down in most runs of some point: als"
+    assert figure.get_suptitle() == "Inverted in most runs of some point: als"
     with pytest.raises(NothingToShow, match="one numeric setting"):
         plots.over_setting(summary_of([0.1]))
 

@@ -39,7 +39,7 @@ CLOSED_RISKS = {
     "nnpu": lambda p, pi: (1 - 2 * pi) * p * (1 - p),  # its bracket is (1 - π) p, never below 0
     "nnpu_clip": lambda p, pi: (1 - 2 * pi) * p * (1 - p),
     "nnpusb": lambda p, pi: p - pi,
-    "pn_naive": lambda p, pi: p - 0.5,  # one of two rows is labelled
+    "pn_naive": lambda p, pi: p - 0.5,  # one of two rows is labeled
     "pudra": lambda p, pi: (p - pi) * (1 - p),
     "pudra_softplus": lambda p, pi: p * (1 + pi / np.log1p(-p)),
     "pudra_batch": lambda p, pi: (p - 0.5) * (1 - p),
@@ -197,7 +197,7 @@ def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_meth
             assert np.abs(stable - float(end[row])).min() < 0.01, name
 
 
-def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_see():
+def test_the_labeled_share_is_the_prior_of_the_batch_and_what_supervised_risks_see():
     """It was ignored once: batches were three rows, whatever the share."""
     draw = np.random.default_rng(1)
     shares, priors = draw.uniform(0.005, 0.6, SIZE), draw.uniform(0.05, 0.9, SIZE)
@@ -220,7 +220,7 @@ def test_the_labelled_share_is_the_prior_of_the_batch_and_what_supervised_risks_
 
 
 def test_the_slope_is_that_of_a_batch_whose_rows_agree():
-    """40 rows, 6 labelled, 14 more positives, by the risks as they are called for any batch."""
+    """40 rows, 6 labeled, 14 more positives, by the risks as they are called for any batch."""
     labeled, y = ((jnp.arange(40) < count).astype(int) for count in (6, 20))
     prior, z = 14 / 34, 0.4
     names = ("pn", "pn_naive", "upu", "nnpu", "pudra", "pudra_batch", "pudra_naive", "variational")

@@ -77,7 +77,7 @@ def test_training_is_the_plain_loop(method):
     assert np.abs(theta - np.append(np.ravel(start["head"]["kernel"]), start["head"]["bias"])).max() > 0.1
     np.testing.assert_allclose(got, theta, rtol=2e-4, atol=2e-5)
     steps = plan.steps_per_epoch(int(data.n_train), static.batch_size)
-    assert sum(skipped) > 0, "the problem is meant to have batches without a labelled positive"
+    assert sum(skipped) > 0, "the problem is meant to have batches without a labeled positive"
     np.testing.assert_allclose(run.history["train_skipped"], np.array(skipped) / steps, rtol=1e-6)
 
 
@@ -193,7 +193,7 @@ def test_the_best_parameters_are_kept(long_runs):
             assert float(last["test_oracle_log_loss"]) != pytest.approx(float(again["test_oracle_log_loss"]), rel=1e-4)
 
 
-def test_every_method_of_a_seed_has_the_same_labelled_set_and_start():
+def test_every_method_of_a_seed_has_the_same_labeled_set_and_start():
     seen = []
     for method in ("vpu", "pudra", "vpudra_softlabel", "pn"):
         key, data, static, hyper = run_inputs(first_cell(tiny(methods=[method])), seed=5)

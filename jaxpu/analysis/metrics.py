@@ -19,7 +19,7 @@ HEAVY_TAILED |= dict.fromkeys(
     ("test_oracle_log_loss", "log_loss", "train_loss"), "a run that is sure of a wrong label has a loss without bound"
 )
 HEAVY_TAILED |= dict.fromkeys(
-    ("average_precision", "auc"), "of ensembles: a ranking that turns upside down falls from 1 to 0"
+    ("average_precision", "auc"), "of ensembles: a ranking that is inverted falls from 1 to 0"
 )
 HEAVY_TAILED |= dict.fromkeys(
     ("accuracy", "balanced_accuracy", "kept"),

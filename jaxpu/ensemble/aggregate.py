@@ -2,7 +2,7 @@
 
 w starts at 1/m and b at 0, so that training starts from the mean of the ratings. Its steps are what the class
 weights of :mod:`jaxpu.ensemble.weights` are about: the mean gradient of the binary cross-entropy,
-Σ vᵢ (pᵢ - yᵢ) r̂ᵢ / Σ vᵢ, over the labelled instances.
+Σ vᵢ (pᵢ - yᵢ) r̂ᵢ / Σ vᵢ, over the labeled instances.
 """
 
 from typing import NamedTuple
@@ -34,8 +34,8 @@ class Step(NamedTuple):
         focal: focal exponent γ.
         freeze: iterations before the first update. bias_first: further iterations that update b alone.
         initial_total: ω₀ of the start w = ω₀ / m.
-        initial_bias: s₀ of the start b = s₀ logit(share of positives among the labelled).
-        centre: 1 takes the labelled instances' mean off the ratings at every update, 0 leaves them.
+        initial_bias: s₀ of the start b = s₀ logit(share of positives among the labeled).
+        centre: 1 takes the labeled instances' mean off the ratings at every update, 0 leaves them.
         newton: 1 takes lr times a damped Newton step, 0 a gradient step. damping: added to the Hessian's diagonal.
     """
 
@@ -57,9 +57,9 @@ PLAIN = Step()
 
 
 def start_aggregator(m: int, labels: Labels, labeled: Mask, step: Step, dtype=jnp.float32) -> Aggregator:
-    """Start at w = ω₀ / m, b = s₀ logit(labelled share of positives), centre 0.
+    """Start at w = ω₀ / m, b = s₀ logit(labeled share of positives), centre 0.
 
-    With no or only positives among the labelled, the share is taken as (n₊ + ½) / (n + 1), which is finite.
+    With no or only positives among the labeled, the share is taken as (n₊ + ½) / (n + 1), which is finite.
 
     Example:
         >>> start = start_aggregator(2, jnp.array([1, 0, 0, 0]), jnp.ones(4), Step(initial_bias=1.0))
@@ -103,7 +103,7 @@ def instance_weights(
 
 
 def supervised_loss(logits: Instances, labels: Labels, labeled: Mask, step: Step) -> Scalar:
-    """Weighted mean binary cross-entropy Σ vᵢ BCE(zᵢ, yᵢ) / Σ vᵢ; 0 without labelled instances.
+    """Weighted mean binary cross-entropy Σ vᵢ BCE(zᵢ, yᵢ) / Σ vᵢ; 0 without labeled instances.
 
     The weights are constants: the gradient is Σ vᵢ (pᵢ - yᵢ) ∂zᵢ / Σ vᵢ.
 
@@ -198,7 +198,7 @@ def _weighted_residual(
     step: Step,
     of_class: Instances | None = None,
 ) -> tuple[Ratings, Instances, Instances]:
-    """Centred ratings, vᵢ (pᵢ - yᵢ) / Σ v and vᵢ pᵢ (1 - pᵢ) / Σ v; unlabelled instances have v = 0."""
+    """Centred ratings, vᵢ (pᵢ - yᵢ) / Σ v and vᵢ pᵢ (1 - pᵢ) / Σ v; unlabeled instances have v = 0."""
     inputs = ratings - aggregator.centre[:, None]
     logits = aggregator.w @ inputs + aggregator.b
     v = instance_weights(logits, labels, labeled, step, of_class=of_class)

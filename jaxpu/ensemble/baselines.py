@@ -1,6 +1,6 @@
 """What an ensemble must beat: combinations of the ratings themselves, by name in ``BASELINES``.
 
-Each is ``baseline(ratings, labels, labeled)`` with R (m, n) in [0, 1], y (n,), labelled mask (n,), and returns the
+Each is ``baseline(ratings, labels, labeled)`` with R (m, n) in [0, 1], y (n,), labeled mask (n,), and returns the
 logits of all n instances. No label is read where ``labeled`` is 0.
 """
 
@@ -27,9 +27,9 @@ def mean(ratings: Ratings, labels: Labels, labeled: Mask) -> Instances:
 
 
 def weighted_mean(ratings: Ratings, labels: Labels, labeled: Mask) -> Instances:
-    """Logit of Σ ω_u r_u, with ω_u in proportion to max(AUC_u - ½, 0) on the labelled instances.
+    """Logit of Σ ω_u r_u, with ω_u in proportion to max(AUC_u - ½, 0) on the labeled instances.
 
-    Where only one class is labelled, or no classifier is better than chance, all weigh alike.
+    Where only one class is labeled, or no classifier is better than chance, all weigh alike.
 
     Example:
         >>> ratings = jnp.array([[0.9, 0.2, 0.6], [0.2, 0.9, 0.1]])
@@ -81,10 +81,10 @@ def stacking(ratings: Ratings, labels: Labels, labeled: Mask, *, l2: ScalarLike 
 
 
 def isotonic_mean(ratings: Ratings, labels: Labels, labeled: Mask) -> Instances:
-    """Logit of the mean of the classifiers' isotonic calibrations on the labelled instances.
+    """Logit of the mean of the classifiers' isotonic calibrations on the labeled instances.
 
     By scikit-learn on the host, so not under ``jit``. Probabilities are kept 1 / (2 n) away from 0 and 1, with n
-    labelled instances; without any the mean is returned as it is.
+    labeled instances; without any the mean is returned as it is.
 
     Source: Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates",
     KDD 2002.

@@ -1,6 +1,6 @@
 """How much each rating counts in the factorisation: strategies, all called alike, by name in ``CONFIDENCE``.
 
-Each is ``strategy(ratings, labels, labeled, alpha=...)`` with R (m, n), y (n,), labelled mask (n,), and returns C
+Each is ``strategy(ratings, labels, labeled, alpha=...)`` with R (m, n), y (n,), labeled mask (n,), and returns C
 (m, n), non-negative. ``alpha`` is how strongly labels count, and is not used by the strategies without labels.
 No strategy reads a label where ``labeled`` is 0.
 """
@@ -51,8 +51,8 @@ def label_aware(ratings: Ratings, labels: Labels, labeled: Mask, *, alpha: Scala
 def calibration(ratings: Ratings, labels: Labels, labeled: Mask, *, alpha: ScalarLike = 1.0) -> Confidence:
     """Certainty times how well calibrated the classifier is: c = |r - 0.5| max(1 - B_u / B₀, 0)^α.
 
-    B_u is the Brier score of classifier u on the labelled instances, B₀ = π (1 - π) that of always answering the
-    labelled share π of positives. A classifier that does worse than that does not count; where π is 0 or 1, or
+    B_u is the Brier score of classifier u on the labeled instances, B₀ = π (1 - π) that of always answering the
+    labeled share π of positives. A classifier that does worse than that does not count; where π is 0 or 1, or
     nobody does better, all count as in :func:`certainty`.
 
     Example:
@@ -76,7 +76,7 @@ def calibration(ratings: Ratings, labels: Labels, labeled: Mask, *, alpha: Scala
 def adaptive(ratings: Ratings, labels: Labels, labeled: Mask, *, alpha: ScalarLike = 1.0) -> Confidence:
     """Certainty, raised by agreement with the label or, where none is known, with the other classifiers.
 
-    As :func:`label_aware`, but an unlabelled column takes the mean rating r̄ of all classifiers for its label,
+    As :func:`label_aware`, but an unlabeled column takes the mean rating r̄ of all classifiers for its label,
     a = r̄ r + (1 - r̄)(1 - r). So every column has the same kind of weight, and a classifier that stands alone
     counts less.
 

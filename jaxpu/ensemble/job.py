@@ -112,7 +112,7 @@ def inputs(run: Run, needed: Mapping[str, Any], *, experiment: EnsembleExperimen
     if method.trainer != "als" or method.stop:
         return Inputs(made, settings)
     every = _trajectory(static, run, made, settings, experiment.precision)
-    return Inputs(made._replace(ratings=every[-1]), settings, _labelled(every, made, cell.ratings.labeled))
+    return Inputs(made._replace(ratings=every[-1]), settings, _labeled(every, made, cell.ratings.labeled))
 
 
 def step_of(method: EnsembleMethod) -> Step:
@@ -150,11 +150,11 @@ def _trajectory(static: Static, run: Run, made: Problem, settings: Settings, pre
     return _LAST[key]
 
 
-def _labelled(trajectory: np.ndarray, made: Problem, share: float) -> Problem:
-    """The labelled instances alone, padded to one length for all seeds."""
+def _labeled(trajectory: np.ndarray, made: Problem, share: float) -> Problem:
+    """The labeled instances alone, padded to one length for all seeds."""
     known = made.labeled > 0
     length = min(known.size, round(share * known.size) + 1)
     if known.sum() > length:
-        raise ValueError(f"{known.sum()} labelled instances, expected at most {length} at a share of {share}")
+        raise ValueError(f"{known.sum()} labeled instances, expected at most {length} at a share of {share}")
     order = np.argsort(~known, kind="stable")[:length]
     return Problem(trajectory[:, :, order], made.labels[order], made.labeled[order])

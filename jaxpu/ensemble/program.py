@@ -58,7 +58,7 @@ class Inputs(NamedTuple):
     Attributes:
         problem: ratings and labels; where a trajectory is given, its last ratings.
         settings: numbers; None for a baseline.
-        trajectory: reconstructed ratings of the labelled instances after each iteration, and their labels; padded with
+        trajectory: reconstructed ratings of the labeled instances after each iteration, and their labels; padded with
             instances whose label is not known. None where the factors are fitted here.
         logits: of a baseline that is computed on the host.
     """
@@ -148,7 +148,7 @@ def _columns(static: Static, key: Array, inputs: Inputs) -> dict[str, Array]:
 def _looked(static: Static, inputs: Inputs, problem: Problem, end: Aggregator, going: Array) -> dict[str, Array]:
     """What is seen at every look at a run that goes on."""
     assert inputs.settings is not None  # baselines alone have none
-    given = inputs.trajectory  # of the labelled instances alone: the others do not move the aggregator
+    given = inputs.trajectory  # of the labeled instances alone: the others do not move the aggregator
     moving = problem if given is None else given._replace(ratings=given.ratings[-1])
     aggregators = going_on(end, moving, going, inputs.settings.step, static.looks)
     logits = jax.vmap(aggregate, (0, None))(aggregators, problem.ratings)

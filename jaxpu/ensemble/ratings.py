@@ -82,7 +82,7 @@ def draw_labeled(key: Array, labels: Array, share: Array | float) -> Array:
 def classifiers(config: RatingsConfig, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Probabilities of ten kinds of classifiers, none of which has seen a label that is not known.
 
-    Of labelled rows they are out of fold (five folds), of the others from a fit on all labelled rows, so that the
+    Of labeled rows they are out of fold (five folds), of the others from a fit on all labeled rows, so that the
     ensemble meets in training what it will meet in use.
     """
     from sklearn.base import clone
@@ -110,11 +110,11 @@ def of_scores(
 ) -> Problem:
     """Probabilities that other runs give to the rows of their dataset: a base classifier a run.
 
-    Those runs saw the labels of their own labelled positives and nothing else of y. Rows are thinned to the rate asked
-    for and labelled for the ensemble by this seed.
+    Those runs saw the labels of their own labeled positives and nothing else of y. Rows are thinned to the rate asked
+    for and labeled for the ensemble by this seed.
 
     Args:
-        config: rate and labelled share. seed: of the thinning and the labels. precision: of the ratings.
+        config: rate and labeled share. seed: of the thinning and the labels. precision: of the ratings.
         scores: of each run its logits of all rows. labels: true labels of all rows.
     """
     rng = np.random.default_rng([seed, 1])
@@ -146,7 +146,7 @@ def thinned(labels: np.ndarray, rate: float | None, rng: np.random.Generator) ->
 
 
 def _stratified(labels: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are labelled: the same share of both classes."""
+    """Which rows are labeled: the same share of both classes."""
     labeled = np.zeros(labels.size, bool)
     for value in (0, 1):
         rows = np.flatnonzero(labels == value)

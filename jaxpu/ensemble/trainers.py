@@ -38,7 +38,7 @@ class Fit(NamedTuple):
 
     @property
     def logits(self) -> Instances:
-        """Transductive predictions: the logits of the instances trained on, labelled or not."""
+        """Transductive predictions: the logits of the instances trained on, labeled or not."""
         return aggregate(self.aggregator, als.reconstruct(self.factors))
 
 
@@ -89,7 +89,7 @@ def fit_als(
     tolerance: ScalarLike | None = None,
     newton: bool = False,
 ) -> Fit:
-    """Alternate: X, then Y in closed form, then one update of the aggregator on the labelled instances.
+    """Alternate: X, then Y in closed form, then one update of the aggregator on the labeled instances.
 
     The closed forms do not see L_sup, so ρ has no part in what is learnt; it weighs the reported loss, and with a
     tolerance decides when to stop. That loss is :func:`objective` with the plain mean cross-entropy as L_sup, whatever

@@ -19,7 +19,7 @@ Instances: TypeAlias = Float[Array, " n"]
 """One number an instance."""
 
 Labels: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
-"""1 = positive, 0 = negative; not read where an instance is not labelled."""
+"""1 = positive, 0 = negative; not read where an instance is not labeled."""
 
 Mask: TypeAlias = Num[Array, " n"] | Bool[Array, " n"]
 """1 = the instance's label is known."""

@@ -1,4 +1,4 @@
-"""Weights of the labelled instances in the supervised part: inverse class frequency, and focal."""
+"""Weights of the labeled instances in the supervised part: inverse class frequency, and focal."""
 
 import jax
 from jax import numpy as jnp
@@ -9,10 +9,10 @@ from jaxpu.types import ScalarLike
 
 
 def class_weights(labels: Labels, labeled: Mask, *, strength: ScalarLike = 1.0) -> Instances:
-    """Inverse class frequency, vᵢ = (n / (2 n_class(i)))^s on labelled instances and 0 elsewhere.
+    """Inverse class frequency, vᵢ = (n / (2 n_class(i)))^s on labeled instances and 0 elsewhere.
 
     With s = 1 both classes have the same total weight n / 2; s = 0 weighs all alike, s between them less, s above
-    1 overdoes it. Where only one class is labelled every weight is 1.
+    1 overdoes it. Where only one class is labeled every weight is 1.
 
     Args:
         labels: y, shape (n,), 1 = positive; not read where ``labeled`` is 0.

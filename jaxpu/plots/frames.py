@@ -36,7 +36,7 @@ METRIC_NAMES = {
     "brier": "Brier score",
     "ece": "calibration error (ECE)",
     "log_loss": "log-loss",
-    "inverted": "share upside down",
+    "inverted": "share inverted",
     "kept": "share of pairs kept",
     "outside_auc": "AUC of the confidence, test rows against those of another dataset",
     "outside_confidence": "mean confidence in rows of another dataset",
@@ -146,7 +146,7 @@ def with_point(frame: pl.DataFrame, leave_out: Sequence[str] = ()) -> pl.DataFra
     return frame.join(points.with_columns(point=pl.Series(labels)), on=columns, how="left", nulls_equal=True)
 
 
-def labelled(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
+def with_label(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     """Add ``label``: the method, with the point of a grid, and with the dataset when there are several; and ``point``.
 
     Args:
@@ -156,7 +156,7 @@ def labelled(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
         NothingToShow: no rows, or a column is missing.
 
     >>> frame = pl.DataFrame({"dataset": "digits", "method": ["vpu", "vpu"], "data.c": [0.1, 0.2], "seed": 0})
-    >>> labelled(frame)["label"].to_list()
+    >>> with_label(frame)["label"].to_list()
     ['vpu · c=0.1', 'vpu · c=0.2']
     """
     require(frame, *IDENTITY, *columns)

@@ -99,7 +99,7 @@ def _names(figure: Figure) -> dict[str, Any]:
 
 
 def statement(summary: pl.DataFrame, metric: str) -> str:
-    """Say which method has the highest and the lowest mean of a metric at any point, or which turn upside down.
+    """Say which method has the highest and the lowest mean of a metric at any point, or which are inverted.
 
     >>> frame = pl.DataFrame({"method": ["a", "b"], "metric": "f1", "mean": [0.5, 0.9]})
     >>> statement(frame, "f1")
@@ -109,7 +109,7 @@ def statement(summary: pl.DataFrame, metric: str) -> str:
     if metric == "inverted":
         names = rows.filter(pl.col("mean") >= 0.5)["method"].unique(maintain_order=True).to_list()
         shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-        nothing = "No method turns the ranking upside down in most runs of any point"
-        return f"Upside down in most runs of some point: {shown}" if names else nothing
+        nothing = "No method has the ranking inverted in most runs of any point"
+        return f"Inverted in most runs of some point: {shown}" if names else nothing
     (first, least), *_, (last, most) = [*rows.select("method", "mean").iter_rows()] * (2 if rows.height == 1 else 1)
     return f"Mean {metric_name(metric)} is between {least:.2f} ({first}) and {most:.2f} ({last})"

@@ -17,7 +17,7 @@ from jaxpu.functions import load
 from jaxpu.plots.courses import courses
 from jaxpu.plots.differences import paired_differences
 from jaxpu.plots.figure import Canvas, Drawn, Figure, Frames
-from jaxpu.plots.frames import BELOW, labelled, metric_name, run_columns, seeds_behind, worst_rows
+from jaxpu.plots.frames import BELOW, metric_name, run_columns, seeds_behind, with_label, worst_rows
 from jaxpu.plots.heat import heat_map
 from jaxpu.plots.intervals import PANELS, by_method, over_setting
 from jaxpu.plots.rates import collapse_rates
@@ -56,7 +56,7 @@ def _heat_map(frames: Frames, *, metric: str = "f1", below: float = 0.1, selecti
 
 def _trajectories(frames: Frames, *, metric: str = "", most: int = 16) -> Drawn:
     metric = metric or f1_column(frames.runs, "val_f1")
-    rows = worst_rows(labelled(frames.selected, "selection", "f1"), most)[0]
+    rows = worst_rows(with_label(frames.selected, "selection", "f1"), most)[0]
     low = frames.selected.filter(pl.col("selection").is_in(list(frames.shown)), BELOW)
     low = low.select(run_columns(frames.selected)).unique(maintain_order=True)
     figure = trajectories(frames.runs, metric, rows=rows, highlight=low, most=most)

@@ -8,7 +8,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from jaxpu.plots.frames import NothingToShow, finite, labelled
+from jaxpu.plots.frames import NothingToShow, finite, with_label
 from jaxpu.plots.rules import rule_name
 from jaxpu.plots.style import WIDTH, headline, left_out, look, looks, row_height, wrapped
 
@@ -36,7 +36,7 @@ def collapse_rates(verdicts: pl.DataFrame, rules: Sequence[str] | None = None, *
     >>> collapse_rates(verdicts).get_suptitle()
     'Failing verdicts are most frequent for vpu under validation F1: 1 of 24 runs (4 %)'
     """
-    data = finite(labelled(verdicts, "selection", "n", "rate", "ci_low", "ci_high"), "rate")
+    data = finite(with_label(verdicts, "selection", "n", "rate", "ci_low", "ci_high"), "rate")
     rules = [r for r in rules or data["selection"].unique(maintain_order=True) if r in data["selection"]]
     data = data.filter(pl.col("selection").is_in(rules))
     if data.is_empty():

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import F1, IDENTITY, NothingToShow, labelled, require, run_columns
+from jaxpu.plots.frames import F1, IDENTITY, NothingToShow, require, run_columns, with_label
 from jaxpu.plots.rules import RESCUE, f1_column, rule_name, watched
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, WIDTH, colour_key, headline, look
 
@@ -23,7 +23,7 @@ def artefact_run(selected: pl.DataFrame) -> dict[str, Any]:
     """
     require(selected, *IDENTITY, "seed", "selection", "epoch", "f1", "verdict")
     watching = [rule for rule in selected["selection"].unique() if watched(rule)]
-    found = labelled(selected).filter(
+    found = with_label(selected).filter(
         pl.col("verdict") == "selection_artefact",
         pl.col("selection").is_in(watching),
         F1.is_not_null(),

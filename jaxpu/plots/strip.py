@@ -17,8 +17,8 @@ from jaxpu.plots.frames import (
     NothingToShow,
     below_counts,
     finite,
-    labelled,
     seeds_behind,
+    with_label,
     worst_rows,
 )
 from jaxpu.plots.rules import below_sentence, rule_name
@@ -47,7 +47,7 @@ def final_f1_strip(selected: pl.DataFrame, rules: Sequence[str] = DEFAULT_RULES,
     >>> final_f1_strip(selected).get_suptitle()
     'Runs with test F1 below 0.1: 1 of 3 under validation F1'
     """
-    data = labelled(selected, "seed", "selection", "f1").filter(pl.col("selection").is_in(list(rules)))
+    data = with_label(selected, "seed", "selection", "f1").filter(pl.col("selection").is_in(list(rules)))
     if data.is_empty():
         raise NothingToShow("No run was selected by these rules, so nothing to show.")
     finite(data, "f1")
@@ -104,7 +104,7 @@ def _beside(axis: Axes, place: float, text: str, **look: Any) -> None:
 
 def strip_caption(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     """What to see in the strip plot, and the row with most runs below the line, with its interval."""
-    data = labelled(selected).filter(pl.col("selection").is_in(list(rules)))
+    data = with_label(selected).filter(pl.col("selection").is_in(list(rules)))
     rows = data.group_by("label", "selection", maintain_order=True).agg(BELOW.sum().alias("low"), pl.len())
     label, rule, low, runs = rows.sort("low", descending=True, maintain_order=True).row(0)
     interval = wilson(low, runs)

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from jaxpu.plots.frames import NothingToShow, carried, finite, labelled, metric_name, run_columns
+from jaxpu.plots.frames import NothingToShow, carried, finite, metric_name, run_columns, with_label
 from jaxpu.plots.style import BLUE, RED, WIDTH, headline, left_out, look, row_height, wrapped
 
 LEVELS = {"low90": 0.05, "low50": 0.25, "median": 0.5, "high50": 0.75, "high90": 0.95}
@@ -44,8 +44,8 @@ def trajectories(
     'The median test F1 at p > 0.5 ends at 0.85'
     """
     run = run_columns(runs)
-    recorded = finite(labelled(runs, "seed", "epoch", metric), metric)
-    data = finite(carried(labelled(runs, "seed", "epoch", metric), "epoch", ["label"], run), metric)
+    recorded = finite(with_label(runs, "seed", "epoch", metric), metric)
+    data = finite(carried(with_label(runs, "seed", "epoch", metric), "epoch", ["label"], run), metric)
     everything = data["label"].unique(maintain_order=True).to_list()
     rows = [row for row in rows or everything if row in everything][:most]
     if not rows:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from jaxpu.analysis.summary import COLLAPSED_F1
-from jaxpu.plots.frames import BELOW, F1, NothingToShow, below_counts, labelled
+from jaxpu.plots.frames import BELOW, F1, NothingToShow, below_counts, with_label
 from jaxpu.plots.rules import rule_name
 from jaxpu.report.text import Markdown, listed, plain
 from jaxpu.report.words import VERDICTS, verdict_name
@@ -102,7 +102,7 @@ def answers(verdicts: pl.DataFrame, rules: Sequence[str], most: int = 5) -> Mark
         most: the most lines, and the most labels in the shared one.
     """
     try:
-        data = labelled(verdicts, "selection", "verdict", "n", "rate", "ci_low", "ci_high")
+        data = with_label(verdicts, "selection", "verdict", "n", "rate", "ci_low", "ci_high")
     except NothingToShow:
         return Markdown()
     data = data.filter(pl.col("selection").is_in(list(rules)))

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import yaml
 
-from jaxpu.plots.frames import F1, NothingToShow, labelled, seeds_behind
+from jaxpu.plots.frames import F1, NothingToShow, seeds_behind, with_label
 from jaxpu.plots.rules import rule_name
 from jaxpu.report import answers, tables
 from jaxpu.report.text import Markdown, block, code, fold, number, plain, table
@@ -48,7 +48,7 @@ def verdicts(selected: pl.DataFrame, rules: Sequence[str]) -> Markdown:
 def failing_runs(selected: pl.DataFrame, rules: Sequence[str]) -> Markdown:
     """The runs with a failing verdict under the rules shown, one by one, with the reason."""
     try:
-        data = labelled(selected, "seed", "selection", "verdict")
+        data = with_label(selected, "seed", "selection", "verdict")
     except NothingToShow:
         return Markdown()
     fails = ~pl.col("verdict").is_in(["healthy", "transient"])

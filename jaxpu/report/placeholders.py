@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from jaxpu.plots.figure import Picture
-from jaxpu.plots.frames import METRIC_NAMES, labelled, metric_name, setting, setting_name, with_point
+from jaxpu.plots.frames import METRIC_NAMES, metric_name, setting, setting_name, with_label, with_point
 from jaxpu.plots.rules import rule_name
 from jaxpu.report import claims, parts, pictures, tables
 from jaxpu.report.markup import PageError
@@ -92,7 +92,7 @@ class Placeholders:
             summary = summary.filter(pl.col("selection") == selection)
         if summary.is_empty():
             raise PageError(f"{experiment}: no metric {metric!r} under {selection or 'any rule'} in its summary")
-        summary = labelled(with_point(summary))
+        summary = with_label(with_point(summary))
         points = summary["point"].unique(maintain_order=True).to_list()
         found = {(row["method"], row["point"]): row for row in summary.iter_rows(named=True)}
         if len(found) < summary.height:

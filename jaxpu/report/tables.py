@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from jaxpu.plots.frames import NothingToShow, labelled, metric_name
+from jaxpu.plots.frames import NothingToShow, metric_name, with_label
 from jaxpu.plots.rules import known, rule_name
 from jaxpu.report.text import Markdown, code, fold, mean, number, share, table
 from jaxpu.report.words import verdict_name
@@ -45,7 +45,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "ensemble": (
         Column("PR-AUC [95 % interval]", "average_precision"),
         Column("AUC", "auc", "median"),
-        Column("upside down [95 % interval]", "inverted", "share"),
+        Column("inverted [95 % interval]", "inverted", "share"),
         Column("Brier", "brier", "median"),
         Column("mean w", "w_mean", "median"),
         Column("b", "b", "median"),
@@ -64,7 +64,7 @@ NOTES = {
     "estimated from P, U and the given prior; of P a share near 1 should be predicted positive, of U near the prior.",
     "pu": "Measured on the test rows at the selected epoch.",
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
-    "ensemble": "On the instances whose label training did not see. Upside down: runs with AUC at most 0.2.",
+    "ensemble": "On the instances whose label training did not see. Inverted: runs with AUC at most 0.2.",
     "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
 }
 NOTE = (
@@ -102,7 +102,7 @@ def lines(summary: pl.DataFrame, verdicts: pl.DataFrame, rule: str, kind: str = 
     Raises:
         NothingToShow: the summary is empty or lacks a column.
     """
-    data = labelled(summary, "selection", "metric", "n", "mean", "median", "ci_low", "ci_high")
+    data = with_label(summary, "selection", "metric", "n", "mean", "median", "ci_low", "ci_high")
     data = data.filter(pl.col("selection") == rule)
     rows = {(row["label"], row["metric"]): row for row in data.iter_rows(named=True)}
     runs = dict(data.group_by("label").agg(pl.col("n").max()).iter_rows())
@@ -126,7 +126,7 @@ def _written(row: Mapping[str, Any] | None, column: Column) -> str:
 def _verdicts(verdicts: pl.DataFrame, rule: str) -> dict[str, str]:
     """The most frequent failing verdict of each label under a rule, with how many runs have it and how many fail."""
     try:
-        data = labelled(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
+        data = with_label(verdicts, "selection", "verdict", "count", "n", "failing").filter(pl.col("selection") == rule)
     except NothingToShow:
         return {}
     return {
@@ -201,7 +201,7 @@ def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int 
     """Means over seeds of all that was summarised and is not in the table of results; empty where nothing is."""
     shown = [column.metric for column in COLUMNS[kind]]
     try:
-        data = labelled(summary, "selection", "metric", "mean").filter(
+        data = with_label(summary, "selection", "metric", "mean").filter(
             pl.col("selection") == rule, ~pl.col("metric").is_in(shown)
         )
     except NothingToShow:

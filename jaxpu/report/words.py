@@ -20,7 +20,7 @@ VERDICTS = {
     "all_positive": "Next to no row is predicted negative, and the ranking is not good either.",
     "weak_ranking": f"The scores hardly tell positives from negatives (AUC below {GOOD_AUC:g}).",
     "constant": "All rows get practically the same score, so there is nothing to rank by.",
-    "inverted": "The ranking is upside down (AUC near 0): positives score below negatives.",
+    "inverted": "The ranking is inverted (AUC near 0): positives score below negatives.",
     "transient": "The run collapsed for a while during training and is healthy at its end.",
     "stopped_early": "Collapsed when training stopped, while a longer run with the same seed heals.",
     "self_reinforcing": "Collapsed, and driven there by its own soft targets or filter: low predictions "
@@ -37,7 +37,7 @@ DECISIONS = {
 
 TERMS = {
     "run": "One method trained from one seed. The same seed gives every method the same split and the "
-    "same labelled positives, so differences between methods are paired.",
+    "same labeled positives, so differences between methods are paired.",
     "n": "The number of seeds, hence of runs, behind a figure.",
     "F1": "Harmonic mean of precision and recall on the test rows, with true labels, at the method's own "
     "decision rule. 1 is perfect; 0 means that no positive was found.",

@@ -21,7 +21,7 @@ class Net(nn.Module):
 
 
 def main():
-    """Four seeds of it on two overlapping clouds, half of the positives labelled."""
+    """Four seeds of it on two overlapping clouds, half of the positives labeled."""
     rng = np.random.default_rng(0)
     y = np.arange(400) % 2
     x = rng.normal(size=(400, 3)) + 1.5 * y[:, None]

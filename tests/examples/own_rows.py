@@ -1,4 +1,4 @@
-"""Eight seeds on rows of your own, of which some positives are labelled: five lines, no file.
+"""Eight seeds on rows of your own, of which some positives are labeled: five lines, no file.
 
 With true labels for some rows, give them as ``y``: then metrics and verdicts are there, and training never sees them.
 """
@@ -9,7 +9,7 @@ import jaxpu
 
 
 def rows():
-    """Two overlapping clouds; half of the positives are labelled, so a third of the unlabelled rows are positive."""
+    """Two overlapping clouds; half of the positives are labeled, so a third of the unlabeled rows are positive."""
     rng = np.random.default_rng(0)
     y = np.arange(600) % 2
     return rng.normal(size=(600, 4)) + 2.0 * y[:, None], y * (rng.random(600) < 0.5), y
