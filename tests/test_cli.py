@@ -287,6 +287,7 @@ def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, c
     assert set(pl.read_csv(tmp_path / "summary.csv")["method"]) == {"vpudra_fixed", "pudra"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, tmp_path, capsys, monkeypatch):
     often = ["placement.segment=1", "placement.checkpoint_seconds=0", "placement.part=2", "placement.devices=1"]
     slow = ["training.epochs=8", *often]

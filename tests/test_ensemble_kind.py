@@ -71,6 +71,7 @@ def test_a_run_is_judged_and_continued_until_it_heals(finished):
     np.testing.assert_allclose(flipped["flipped_at"], flipped["flip_theory"], rtol=0.35)
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_whatever_runs_beside_it(finished):
     """Other seeds, methods, grid points, and lengths of training beside it."""
     methods = [*TINY["methods"][1::-1], {"trainer": "als", "name": "longer", "lr": 0.05, "iterations": 120}]

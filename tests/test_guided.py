@@ -185,6 +185,7 @@ def test_students_have_the_networks_of_their_teachers(finished):
     assert accuracy == pytest.approx(teacher["accuracy"])
 
 
+@pytest.mark.slow
 def test_another_loss_and_two_classes():
     changes = {"two_classes": True, "loss": "mae_mse", "filters": ["low"], "seeds": 1, "sees": ["train"]}
     frame = runs.run(experiment(**changes), job, None).runs

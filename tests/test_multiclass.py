@@ -1,5 +1,6 @@
 """Training with many classes: the same core, against NumPy; data with long tails, and rows from elsewhere."""
 
+import re
 from fractions import Fraction
 
 import jax
@@ -369,7 +370,7 @@ def test_a_sweep_ends_in_tables_of_accuracies(tmp_path, capsys):
     assert "| method | accuracy | mean F1" in table
     assert set(pl.read_csv(tmp_path / "out" / "verdicts.csv")["verdict"]) == {"healthy"}
     page = (tmp_path / "out" / "report.html").read_text()
-    assert '<th scope="col">accuracy</th>' in page
+    assert re.search(r"<th[^>]*>accuracy</th>", page)
 
 
 # Verdicts

@@ -257,7 +257,7 @@ def shape_columns(shape) -> Values:
 
 
 BATCH = ("logits", "mixed", "labeled", "labels", "mask", "partner", "lam")
-SLOW = [pytest.mark.slow]
+pytestmark = pytest.mark.slow  # all together a minute or two: what has moved by mistake is told by CI
 
 
 def sums(name: str, tree) -> Values:
@@ -337,7 +337,7 @@ def of_seeds(histories: list[Values]) -> Values:
 
 
 def named(table: dict[str, Any]):
-    return [pytest.param(name, marks=SLOW if one.get("slow") else [], id=name) for name, one in table.items()]
+    return [pytest.param(name, id=name) for name in table]
 
 
 @pytest.mark.parametrize("name", named(PINS["groups"]))

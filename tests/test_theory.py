@@ -219,6 +219,7 @@ def test_the_labeled_share_is_the_prior_of_the_batch_and_what_supervised_risks_s
     assert float(theory.setting(separate, 0.3, labeled_share=0.01).labeled_share) == 0.5
 
 
+@pytest.mark.slow
 def test_the_slope_is_that_of_a_batch_whose_rows_agree():
     """40 rows, 6 labeled, 14 more positives, by the risks as they are called for any batch."""
     labeled, y = ((jnp.arange(40) < count).astype(int) for count in (6, 20))

@@ -66,6 +66,7 @@ def check_placement(asked, among_64, seeds, **changes) -> None:
         np.testing.assert_allclose(here, there, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_depend_on_the_chunks_and_devices_it_runs_on(among_64):
     check_placement({"kind": "chunk", "chunk": 4, "devices": 8, "part": 64}, among_64, 64)
 

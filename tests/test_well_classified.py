@@ -19,6 +19,8 @@ import reproduce  # noqa: E402
 figures = reproduce.own_figures(ROOT / "configs" / "encouraging")
 BINS, QUANTILES, course = figures.BINS, figures.QUANTILES, figures.course
 
+pytestmark = pytest.mark.slow
+
 METHODS = {
     "cross_entropy": {"preset": "pn"},
     "encouraging": {"preset": "pn", "surrogate": "encouraging", "log_end": 0.6},
