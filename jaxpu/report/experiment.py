@@ -10,11 +10,11 @@ from rich.console import Group
 
 from jaxpu import analysis, config, plots
 from jaxpu.plots.figure import Frames
-from jaxpu.plots.rules import choices, shown_rules
+from jaxpu.plots.rules import choices, rule_name, shown_rules
 from jaxpu.report import answers, claims, parts, tables, terminal
 from jaxpu.report.page import fill, page
 from jaxpu.report.pictures import Drawing, drawn, write_pictures
-from jaxpu.report.text import Markdown, paragraphs, plain
+from jaxpu.report.text import Markdown, fold, paragraphs, plain
 from jaxpu.runs import write_frame, write_text
 
 HEADINGS = {
@@ -63,7 +63,7 @@ def text(frames: Frames, provenance: Mapping[str, Any], resolved: Mapping[str, A
         "claims": claims.claims_table(frames.claims) if frames.claims.height else "",
         "claim_note": claims.CLAIM_NOTE,
         "results": tables.results(found, kind, most=tables.MOST),
-        "other": tables.other_metrics(frames.summary, rule, kind),
+        "other": fold(f"{OTHERS}, selected by {rule_name(rule)}", tables.other_metrics(frames.summary, rule, kind)),
         "rules": tables.rules_table(frames.rules) if about_f1 else "",
         "rule_note": tables.RULE_NOTE,
         "sections": [
@@ -101,11 +101,16 @@ def write(folder: Path, frames: Frames, provenance: Mapping[str, Any], resolved:
     if frames.claims.height:
         blocks += ["## Claims", claims.claims_table(frames.claims), claims.CLAIM_NOTE]
     blocks += ["## Results", tables.results(found, kind)]
+    others = tables.other_metrics(frames.summary, next(iter(frames.shown), ""), kind)
+    blocks += [f"## {OTHERS}", others] if others else []
     rules = tables.rules_table(frames.rules)
     blocks += ["## Selection rules compared", rules, tables.RULE_NOTE] if rules else []
     write_text(folder / "table.md", "\n\n".join(filter(None, blocks)) + "\n")
     write_text(folder / "report.html", page(text(frames, provenance, resolved, drawing), drawing.pictures))
     return folder / "report.html"
+
+
+OTHERS = "Other measures, means over seeds"
 
 
 def check_figures(experiment: Any) -> None:

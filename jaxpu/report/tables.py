@@ -211,8 +211,7 @@ def other_metrics(summary: pl.DataFrame, rule: str, kind: str = "pu", most: int 
     for label, metric, value in data.select("label", "metric", "mean").iter_rows():
         rows.setdefault(label, {})[metric] = value
     cells = [[code(label), *(number(found.get(name)) for name in names)] for label, found in list(rows.items())[:most]]
-    body = table(["method", *map(metric_name, names)], cells)
-    return fold(f"Other measures, means over seeds, selected by {rule_name(rule)}", body) if names else Markdown()
+    return table(["method", *map(metric_name, names)], cells) if names else Markdown()
 
 
 RULE_NOTE = (

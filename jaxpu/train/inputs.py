@@ -137,6 +137,11 @@ class ProbeInput(NamedTuple):
         """Inputs of the test set."""
         return features(self.data, self.data.test)
 
+    @property
+    def y_test(self) -> Array | None:
+        """True labels of the test set."""
+        return self.data.y[self.data.test] if self.truth else None
+
     def logits(self, x: Array, params: models.Params | None = None) -> Array:
         """Logits of rows, with other parameters if there are some (to differentiate in them)."""
         return self.model.logits(self.variables if params is None else self.variables._replace(params=params), x)
