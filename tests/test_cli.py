@@ -337,6 +337,15 @@ def test_a_reader_who_has_seen_enough_is_no_error():
     assert done.stderr == ""
 
 
+def test_methods_whose_options_are_tried_when_they_are_read_can_be_run(tmp_path):
+    """To try them starts jax, which must have been told of its devices and its cache before."""
+    raw = config.to_dict(tiny(methods=[{"preset": "pn", "surrogate": "encouraging", "log_end": 0.5}], seeds=1))
+    raw["placement"] |= {"devices": None, "part": None}
+    (tmp_path / "tried.yaml").write_text(config.dump(config.parse(raw)))
+    done = jaxpu_command("run", tmp_path / "tried.yaml", "--out", tmp_path / "out", "--quiet", cwd=Path.cwd())
+    assert done.returncode == 0, done.stderr
+
+
 def test_version_and_help_need_no_jax():
     code = "import sys; from jaxpu import cli\ntry: cli.main([sys.argv[1]])\nfinally: assert 'jax' not in sys.modules"
     for word, said in (("--version", f"jaxpu {jaxpu.__version__}\n"), ("--help", "Train classifiers from positive")):

@@ -156,9 +156,10 @@ def _run(command: Run) -> int:
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    experiment = config.load(command.config, overrides)
+    raw = config.read(command.config, overrides)
+    api.set_up(_devices(raw))  # before methods are checked, for which jax is used
+    experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
-    api.set_up(experiment.placement.devices)
     check(experiment)
     check_figures(experiment)
     try:
@@ -174,6 +175,17 @@ def _run(command: Run) -> int:
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
         return 1
     return 0
+
+
+def _devices(raw: dict[str, Any]) -> int | None:
+    """How many devices a configuration asks for that is not checked yet."""
+    placement = raw.get("placement")
+    devices = placement.get("devices") if isinstance(placement, dict) else None
+    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
+
+
+MOST_DEVICES = 512
+"""A CPU is not split into more; whoever asks for more is told so later."""
 
 
 def _override(word: str) -> tuple[str, Any]:
