@@ -1,5 +1,6 @@
 """Networks of the user: Flax modules and pairs of functions, behind the same two pure functions as ours."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -233,10 +234,8 @@ def _checked(model: Model, shape: tuple[int, ...], outputs: int) -> Model:
     params, state = shapes(model, shape)
     rows, ones = (jax.ShapeDtypeStruct(s, jnp.float32) for s in ((2, *shape), (2,)))
     jax.eval_shape(apply, params, state, rows)
-    trained = lambda p, s, x, key, mask: apply(p, s, x, key=key, train=True, mask=mask)  # noqa: E731
-    _, moved = jax.eval_shape(trained, params, state, rows, key, ones)
-    if jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), moved) != jax.tree.map(
-        lambda leaf: (leaf.shape, leaf.dtype), state
-    ):
+    _, moved = jax.eval_shape(functools.partial(apply, train=True), params, state, rows, key=key, mask=ones)
+    form, before = (jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), tree) for tree in (moved, state))
+    if form != before:
         raise ValueError(f"the model's state changes its form in training: from {state} to {moved}, expected the same")
     return model._replace(apply=apply)
