@@ -587,11 +587,12 @@ def test_configuration_and_help_do_not_import_jax():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_help_answers_within_a_second():
+@pytest.mark.parametrize("word", ["--help", "list"])
+def test_help_and_list_answer_within_a_second(word):
     times = []
     for _ in range(3):  # processor seconds: the machine may be busy, the command must not be
         began = os.times()
-        subprocess.run([sys.executable, "-m", "jaxpu", "--help"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-m", "jaxpu", word], check=True, stdout=subprocess.DEVNULL)
         ended = os.times()
         times.append(ended.children_user + ended.children_system - began.children_user - began.children_system)
     assert min(times) < 1.0
