@@ -24,7 +24,7 @@ ROWS = (
     ("collapse_search", "VPU without its anchor"),
     ("prior_misspecification", "VPU, which does not use the prior"),
     ("selection_noise", "Label-free selection by PU accuracy"),
-    ("encouraging_digits", "At a learning rate of 1e-3 cross-entropy beats cross-entropy with bonus"),
+    ("encouraging_digits", "At a learning rate of 1e-3 cross-entropy beats the seed's bonus"),
     ("cf_inverted", "Most runs were stopped early"),
 )
 """The claims that README shows: experiment, and how their words begin."""
