@@ -588,7 +588,9 @@ def test_configuration_and_help_do_not_import_jax():
 
 
 def test_what_is_listed_is_described_without_jax():
-    code = "import atexit, sys, jaxpu.cli; atexit.register(lambda: print('jax' in sys.modules)); jaxpu.cli.main(['list'])"
+    code = (
+        "import atexit, sys, jaxpu.cli; atexit.register(lambda: print('jax' in sys.modules)); jaxpu.cli.main(['list'])"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.endswith("False\n")
 
