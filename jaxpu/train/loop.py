@@ -136,9 +136,8 @@ def _epoch(
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
     hyper = objective.at(hyper, state.epoch, config.epochs)
-    alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
-    lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
+    lam = mixup.sample(_fold(key, LAMBDA, state.epoch), hyper.alpha, shape)
     progress = objective.progress(state.epoch, config.epochs)
     step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
     # a step's keys stay the same when steps of mere padding follow
