@@ -215,7 +215,8 @@ class PlacementConfig:
         chunk: runs at once for ``chunk``; None = by memory.
         devices: how many devices share the runs; None = all.
         row_devices: devices over which the rows of one step are split (mesh axis "batch").
-        segment: epochs between two looks at the runs: progress, finished ones, checkpoint.
+        segment: epochs between two looks at the runs: progress, finished ones, checkpoint; up to the next multiple of
+            ``training.evaluate_every``.
         checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
         part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
             run at once.

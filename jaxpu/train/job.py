@@ -114,7 +114,7 @@ def _job(runs: Sequence[Run], dataset: Dataset | None) -> Job:
 
     shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     keep = firsts[0].cell.selection.keep_best
-    return Job(static, shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep)
+    return Job(static, shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep, every=static.evaluate_every)
 
 
 def static_part(
