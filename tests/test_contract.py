@@ -57,7 +57,9 @@ def largest_change(before: models.Params, after: models.Params) -> float:
 def test_methods_share_one_program_for_each_way_to_draw_batches():
     experiment = tiny(methods=ON_ROWS, seeds=1, **SETTINGS)
     groups = job.jobs(experiment, job.runs(experiment))
-    ways = {(m.mixup, m.batching, m.mixes, m.mixes == "none" or m.plain_weight > 0) for m in (METHODS[n] for n in ON_ROWS)}
+    ways = {
+        (m.mixup, m.batching, m.mixes, m.mixes == "none" or m.plain_weight > 0) for m in (METHODS[n] for n in ON_ROWS)
+    }
     found = [(group.static.objective, group.static.batching) for group in groups]
     assert {(one.mixup, batching, one.mixes, one.plain) for one, batching in found} == ways
     assert len(groups) == len(ways)

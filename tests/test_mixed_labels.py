@@ -4,11 +4,12 @@ import functools
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import numpy as np
 import pytest
 from test_multiclass import softmax
 
-from jaxpu import api, losses, mixup, train
+from jaxpu import analysis, api, losses, mixup, train
 from jaxpu.config import ConfigError, TrainingConfig, expand, parse
 from jaxpu.data import plan
 from jaxpu.losses import SURROGATES
@@ -53,7 +54,9 @@ def advanced(method, update=None, **training):
 def cut(key, image, other, lam):
     """One image with a box of another, as Yun et al.'s code cuts it, and the share that is left."""
     (h, w), image = image.shape, image.copy()
-    row, column = (int(jax.random.randint(k, (), 0, size)) for k, size in zip(jax.random.split(key), (h, w), strict=True))
+    row, column = (
+        int(jax.random.randint(k, (), 0, size)) for k, size in zip(jax.random.split(key), (h, w), strict=True)
+    )
     high, wide = int(h * np.sqrt(1 - lam)) // 2, int(w * np.sqrt(1 - lam)) // 2
     top, bottom, left, right = max(row - high, 0), min(row + high, h), max(column - wide, 0), min(column + wide, w)
     image[top:bottom, left:right] = other[top:bottom, left:right]
@@ -62,7 +65,7 @@ def cut(key, image, other, lam):
 
 def by_hand(given, method, training, weigh=None):
     """A linear model trained by SGD with momentum, one batch after the other, in float64; weights, bias, losses."""
-    key, data, static, hyper = given
+    key, data, static, _ = given
     params = train.init(*given).params["head"]
     w, b = (np.asarray(params[name], np.float64) for name in ("kernel", "bias"))
     x = np.asarray(train.features(data, data.train), np.float64)
@@ -144,7 +147,7 @@ def test_whoever_weighs_mixed_rows_sees_them_and_rows_of_weight_0_do_not_count(o
     else:  # the same, each update as much smaller as fewer rows enter it
         assert (history["train_loss"] < np.array(values)).all()
         steps = plan.steps_per_epoch(int(given[1].n_train), 256)
-        np.testing.assert_allclose(history["train_loss"], values * history["train_kept"], rtol=0.1 / steps)
+        np.testing.assert_allclose(history["train_loss"], np.array(values) * history["train_kept"], rtol=0.1 / steps)
 
 
 @pytest.mark.usefixtures("unmeasured")
@@ -165,12 +168,13 @@ def deaf(logits, labeled, *, y, mask=None):
 
 
 @pytest.mark.usefixtures("unmeasured")
-@pytest.mark.parametrize(("mixed", "exact"), [("pn_mixup", False), ("pn_cutmix", False)])
-def test_without_mixing_it_is_plain_training(mixed, exact):
+@pytest.mark.parametrize("mixed", ["pn_mixup", "pn_cutmix"])
+def test_without_mixing_it_is_plain_training(mixed):
+    """To rounding: margins of all classes are computed otherwise than that of one."""
     _, plain, before = advanced("pn")
     _, state, history = advanced(mixed, alpha=0.0)
     np.testing.assert_allclose(history["train_loss"], before["train_loss"], rtol=1e-6)
-    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-6), state.params, plain.params)
+    jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7), state.params, plain.params)
 
 
 @pytest.mark.usefixtures("unmeasured")
@@ -178,6 +182,7 @@ def test_with_one_logit_a_row_that_is_so_bit_for_bit_and_with_dropout():
     def trained(method):
         raw = {"data": {"name": "gaussians", "options": {"n": 60}}, "model": {"hidden": [8], "dropout": [0.5]}}
         raw |= {"training": {"epochs": 2, "batch_size": 16, "alpha": 0.0}, "methods": [method]}
+        raw |= {"selection": RAW["selection"]}
         key, data, static, hyper = job.inputs(expand(parse(raw))[0], 0)
         run = jax.jit(functools.partial(train.advance, config=static, epochs=2))
         return run(key, train.init(key, data, static, hyper), data, hyper=hyper)
@@ -187,7 +192,7 @@ def test_with_one_logit_a_row_that_is_so_bit_for_bit_and_with_dropout():
     np.testing.assert_array_equal(history["train_loss"], before["train_loss"])
 
 
-def test_cutmix_takes_a_box_and_counts_it():
+def test_cutmix_takes_a_box_and_counts_it(monkeypatch):
     x = jax.random.normal(jax.random.key(0), (6, 5, 7, 2))
     partner = jnp.roll(jnp.arange(6), 1)
     lam = jnp.array([1.0, 0.0, 0.3, 0.5, 0.8, 0.95])
@@ -199,10 +204,11 @@ def test_cutmix_takes_a_box_and_counts_it():
     for box, other in zip(taken, np.asarray(x[partner] == mixed).all(axis=-1), strict=True):
         assert (box == other).all(), "the rest is the row's own"
         assert box.sum() == box.any(axis=1).sum() * box.any(axis=0).sum(), "a rectangle"
+    centred = [float(mixup.cutmix(jax.random.key(i), x[..., 0], partner, 0.5)[1]) for i in range(40)]
+    assert min(centred) == pytest.approx(1 - 2 * 4 / 35)  # 5 √½ = 3.5 and 7 √½ = 4.9, to even numbers
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # what a user sees
     with pytest.raises(ValueError, match=r"x has shape \(6, 5\), expected images"):
         mixup.cutmix(jax.random.key(4), x[:, :, 0, 0], partner, lam)
-    centred = [float(mixup.cutmix(jax.random.key(i), x[..., 0], partner, 0.5)[1]) for i in range(40)]
-    assert min(centred) == pytest.approx(1 - 4 * 4 / 35)  # 5 √½ = 3.5 and 7 √½ = 4.9, halved and rounded down, twice
 
 
 # Every loss, and methods of one program
@@ -211,21 +217,28 @@ def test_cutmix_takes_a_box_and_counts_it():
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_a_mixed_label_has_the_mixed_loss(surrogate):
     draw = np.random.default_rng(0)
-    z, y, partner = draw.normal(size=(5, 3)).astype(np.float32), np.array([0, 1, 2, 1, 0]), np.array([1, 2, 3, 4, 0])
-    lam = draw.uniform(size=5).astype(np.float32)
+    z, lam = (jnp.asarray(draw.uniform(size=size), jnp.float32) for size in ((5, 3), (5,)))
+    y, partner = jnp.array([0, 1, 2, 1, 0]), jnp.array([1, 2, 3, 4, 0])
     method = Method("pn", options={"surrogate": surrogate}, mixes="mixup")
-    alone, now = objective.objective_of([method]), objective.at(objective.hyper_of(method, TrainingConfig(), 0.4), 0, 1)
+    alone, hyper = objective.objective_of([method]), objective.hyper_of(method, TrainingConfig(), 0.4, (1, 1, 1))
+    now = objective.at(hyper, 0, 1)
     hot, one = jnp.eye(3)[y], jnp.ones(5)
     whole, _ = objective.base_risk(alone, now, z, one, one, y=mixup.mix(hot, partner, lam))
-    each = [[objective.base_risk(alone, now, z, one, one, y=labels, weights=1.0 * (np.arange(5) == i))[0]
+    each = [[objective.base_risk(alone, now, z, one, one, y=labels, weights=1.0 * (jnp.arange(5) == i))[0]
              for i in range(5)] for labels in (y, y[partner])]  # fmt: skip
-    assert float(whole) == pytest.approx(float((lam * each[0] + (1 - lam) * np.array(each[1])).mean()), rel=1e-5)
+    assert float(whole) == pytest.approx(
+        float((lam * jnp.stack(each[0]) + (1 - lam) * jnp.stack(each[1])).mean()), rel=1e-5
+    )
     rest, _ = objective.base_risk(alone, now, z, one, one, y=y, weights=jnp.array([0.5, 0.0, 0.0, 1.0, 0.0]))
-    assert float(rest) == pytest.approx((0.5 * each[0][0] + each[0][3]) / 1.5, rel=1e-5)
+    assert float(rest) == pytest.approx(float(0.5 * each[0][0] + each[0][3]) / 1.5, rel=1e-5)
 
 
 def test_class_weights_of_mixed_labels_are_mixed():
-    z, share, weights = jnp.array([[0.3, -1.0], [0.2, 0.1]]), jnp.array([[0.25, 0.75], [1.0, 0.0]]), jnp.array([1.0, 3.0])
+    z, share, weights = (
+        jnp.array([[0.3, -1.0], [0.2, 0.1]]),
+        jnp.array([[0.25, 0.75], [1.0, 0.0]]),
+        jnp.array([1.0, 3.0]),
+    )
     log_p = np.asarray(jax.nn.log_softmax(z))
     each, of_row = -(np.asarray(share) * log_p).sum(axis=1), np.asarray(share @ weights) * [1.0, 0.5]
     found = losses.pn(z, jnp.zeros(2), y=share, class_weights=weights, weights=jnp.array([1.0, 0.5]))
@@ -277,16 +290,16 @@ def measured(every, segment=5, **selection):
 
 @pytest.mark.parametrize(("segment", "patience"), [(2, 10), (7, 3)])
 def test_skipped_epochs_are_nan_and_the_others_the_same(every_epoch, segment, patience):
-    outcome = api.sweep(measured(3, segment, patience=patience))
-    frame, seen = outcome.runs, [2, 5, 6]
+    asked, seen = measured(3, segment, patience=patience), [2, 5, 6]
+    frame = api.sweep(asked).runs
     assert frame["epoch"].to_list() == every_epoch["epoch"].to_list()
     for name in (name for name in frame.columns if name.startswith(("train_", "test_", "val"))):
         mine, all_of_them = (f[name].to_numpy().reshape(2, 7) for f in (frame, every_epoch))
         in_steps = name in {f"train_{part}" for part in (*objective.Terms._fields, "skipped")}
         at = list(range(7)) if in_steps else seen
-        np.testing.assert_array_equal(mine[:, at], all_of_them[:, at], err_msg=name)
+        np.testing.assert_allclose(mine[:, at], all_of_them[:, at], rtol=1e-6, atol=1e-7, err_msg=name)
         assert np.isnan(np.delete(mine, at, axis=1)).all(), name
-    selected = outcome.tables.selected
+    selected, _ = analysis.select(frame, asked)
     assert selected["f1"].is_finite().all()
     assert set(selected["epoch"]) <= {3, 6, 7}
     assert set(selected["verdict"]) == {"healthy"}
@@ -328,6 +341,8 @@ def test_what_mixes_has_the_settings_of_mixing_and_no_target():
     with pytest.raises(ConfigError, match=r"method.anchor has no effect on method 'pn_mixup', which has no penalty"):
         parse(RAW | {"methods": ["pn_mixup"], "grid": {"method.anchor": [0.1, 1.0]}})
     rows = RAW | {"data": {"name": "digits"}, "methods": ["pn_cutmix"]}
-    with pytest.raises(ConfigError, match=r"'pn_cutmix' cuts boxes out of images, and rows of digits have shape \(64,\)"):
+    with pytest.raises(
+        ConfigError, match=r"'pn_cutmix' cuts boxes out of images, and rows of digits have shape \(64,\)"
+    ):
         job.jobs(parse(rows), job.runs(parse(rows)))
     assert describe(METHODS["pn_regmixup"]).endswith("mixed by mixup, + 1 · the same, not mixed")
