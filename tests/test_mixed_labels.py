@@ -197,11 +197,11 @@ def test_cutmix_takes_a_box_and_counts_it(monkeypatch):
     partner = jnp.roll(jnp.arange(6), 1)
     lam = jnp.array([1.0, 0.0, 0.3, 0.5, 0.8, 0.95])
     mixed, own = jax.jit(mixup.cutmix)(jax.random.key(4), x, partner, lam)
-    taken = np.asarray(mixed != x).all(axis=-1)
+    taken = np.asarray((mixed != x).all(axis=-1))
     np.testing.assert_allclose(own, 1 - taken.mean(axis=(1, 2)), rtol=1e-6)
     np.testing.assert_array_equal(mixed[0], x[0])
     assert own[0] == 1
-    for box, other in zip(taken, np.asarray(x[partner] == mixed).all(axis=-1), strict=True):
+    for box, other in zip(np.asarray(taken), np.asarray((x[partner] == mixed).all(axis=-1)), strict=True):
         assert (box == other).all(), "the rest is the row's own"
         assert box.sum() == box.any(axis=1).sum() * box.any(axis=0).sum(), "a rectangle"
     centred = [float(mixup.cutmix(jax.random.key(i), x[..., 0], partner, 0.5)[1]) for i in range(40)]

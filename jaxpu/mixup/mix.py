@@ -63,8 +63,8 @@ def cutmix(
     Example:
         >>> x = jnp.stack([jnp.zeros((4, 4)), jnp.ones((4, 4))])
         >>> mixed, lam = cutmix(jax.random.key(3), x, jnp.array([1, 1]), 0.75)
-        >>> float(lam), mixed[0].sum().item() / 16
-        (0.75, 0.25)
+        >>> float(lam), mixed[0].sum().item() / 16  # half of the box lay outside
+        (0.875, 0.125)
     """
     x, partner, lam = jnp.asarray(x), jnp.asarray(partner), jnp.asarray(lam)
     if x.ndim not in (3, 4):
