@@ -97,6 +97,8 @@ class TrainingConfig:
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
+        evaluate_every: every so many epochs, and at the last, the network is evaluated, on all sets; what is recorded
+            of them in the other epochs is NaN, and selection rules see the evaluated epochs alone.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is given,
             a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
@@ -118,6 +120,7 @@ class TrainingConfig:
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
+    evaluate_every: PositiveInt = 1
     initial_p: Literal["prior", "init"] | Share = "prior"
 
     @field_validator("optimizer")
@@ -205,7 +208,8 @@ class PlacementConfig:
         chunk: runs at once for ``chunk``; None = by memory.
         devices: how many devices share the runs; None = all.
         row_devices: devices over which the rows of one step are split (mesh axis "batch").
-        segment: epochs between two looks at the runs: progress, finished ones, checkpoint.
+        segment: epochs between two looks at the runs: progress, finished ones, checkpoint; up to the next multiple of
+            ``training.evaluate_every``.
         checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
         part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
             run at once.

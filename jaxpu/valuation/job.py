@@ -114,7 +114,9 @@ def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
     arrays = data.arrays(runs[0].cell.data, source)
     shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     given = functools.partial(inputs, source=source, static=static)
-    return Job(static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep)
+    return Job(
+        static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep, every=static.train.evaluate_every
+    )
 
 
 def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static:
