@@ -97,6 +97,8 @@ class TrainingConfig:
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
+        evaluate_every: epochs from one evaluation to the next; the last one is always evaluated, the columns of the
+            others are NaN.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is given,
             a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
@@ -118,6 +120,7 @@ class TrainingConfig:
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"
+    evaluate_every: PositiveInt = 1
     initial_p: Literal["prior", "init"] | Share = "prior"
 
     @field_validator("optimizer")

@@ -73,6 +73,7 @@ class Config:
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
         probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
         row_sharding: how the rows of one step are split over devices; None = not.
+        evaluate_every: epochs from one evaluation to the next.
         truth: whether true labels are known; without, metrics that need them are left out.
 
     Raises:
@@ -96,6 +97,7 @@ class Config:
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
     optimizer: Choice = USUAL
+    evaluate_every: int = 1
     truth: bool = True
 
     def __post_init__(self) -> None:

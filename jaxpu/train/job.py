@@ -145,6 +145,7 @@ def static_part(
             keep_best=s.default if s.keep_best else None,
             outputs=outputs,
             optimizer=optimizers.choice(t),
+            evaluate_every=t.evaluate_every,
             truth=shared.truth,
             probes=probes.resolve(cell.probes),
         )

@@ -147,8 +147,21 @@ def _epoch(
     start = Carry(state.params, state.model_state, state.opt_state, state.memory)
     after, terms = lax.scan(step, start, (rows, mask, lam, keys))
     state = state._replace(**after._asdict(), epoch=state.epoch + 1)
-    history = train_columns(terms, config) | evaluate(state.variables, data, config, hyper)
+    history = train_columns(terms, config) | _evaluated(state, data, config, hyper)
     return _follow_rules(state, history, config), history
+
+
+def _evaluated(state: State, data: Data, config: Config, hyper: Hyper) -> History:
+    """What is measured after an epoch; NaN in those that are left out, which cost nothing."""
+
+    def now(variables: models.Variables) -> History:
+        return evaluate(variables, data, config, hyper)
+
+    if config.evaluate_every == 1:
+        return now(state.variables)
+    empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(now, state.variables))
+    due = (state.epoch % config.evaluate_every == 0) | (state.epoch >= config.epochs)
+    return lax.cond(due, now, lambda _: empty, state.variables)
 
 
 def _fold(key: Array, purpose: int, number: Array | int) -> Array:
