@@ -124,12 +124,15 @@ class Experiment(AnyExperiment):
     @model_validator(mode="after")
     def _mixup_is_set_where_there_is_some(self) -> "Experiment":
         swept = self.grid_columns
-        for entry in self.methods if "method.penalty" not in swept else ():
+        for entry in self.methods if not {"method.penalty", "method.mixes"} & set(swept) else ():
             (name, method), own = named_method(entry), entry if isinstance(entry, Mapping) else {}
             idle = [path for path in MIXING if path in swept or path.removeprefix("method.") in own]
+            if method.mixes != "none":  # it has λ, and no target
+                idle = [path for path in idle if path.startswith("method.")]
             if idle and not method.mixup:
                 raise ValueError(
-                    f"{idle[0]} has no effect on method {name!r}, which does not mix; leave one of them out"
+                    f"{idle[0]} has no effect on method {name!r}, which "
+                    f"{'does not mix' if method.mixes == 'none' else 'has no penalty'}; leave one of them out"
                 )
         return self
 

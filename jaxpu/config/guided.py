@@ -13,8 +13,8 @@ from jaxpu.config.grid import COUNTS, points, swept
 from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import put, validate, value_at
 
-Mixing = Literal["mixup", "regmixup"]
-Teacher = Literal["mixup", "regmixup", "plain"]
+Mixing = Literal["mixup", "regmixup", "cutmix"]
+Teacher = Literal["mixup", "regmixup", "cutmix", "plain"]
 Sees = Literal["all", "train"]
 StudentFilter = Literal["whole", "low", "high", "random"]
 Loss = Literal["cross_entropy", "mse", "mae", "mae_mse", "bonus", "encouraging", "focal"]
@@ -67,7 +67,7 @@ class StudentConfig:
     """What students do otherwise than their teachers.
 
     Attributes:
-        mixing: ``mixup``, or ``regmixup``: the loss of the rows as they are is added to that of the mixed ones.
+        mixing: ``mixup``, ``cutmix`` (of images), or ``regmixup``: mixup's loss is added to that of the rows as they are.
         alpha: of λ ~ Beta(α, α); None = as in ``training``. alpha_schedule: over the epochs; None = as in ``training``.
     """
 
@@ -98,6 +98,8 @@ class GuideConfig:
 
     @model_validator(mode="after")
     def _guides_at_some_time(self) -> "GuideConfig":
+        if self.draws > 1 and self.mean == "batch":
+            raise ValueError("mean: batch has little effect where draws fill the batch; leave one of them out")
         if not self.warmup < self.until:
             raise ValueError(f"warmup is {self.warmup} and until {self.until}: expected warmup below until")
         return self

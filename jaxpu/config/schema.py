@@ -97,8 +97,8 @@ class TrainingConfig:
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
-        evaluate_every: epochs from one evaluation to the next; the last one is always evaluated, the columns of the
-            others are NaN.
+        evaluate_every: every so many epochs, and at the last, the network is evaluated, on all sets; what is recorded
+            of them in the other epochs is NaN, and selection rules see the evaluated epochs alone.
         initial_p: where p starts, by way of the last bias: ``prior`` = logit of the π that the method is given,
             a number = its logit (0.5: bias 0), ``init`` = as the initialisation draws it.
     """
@@ -215,7 +215,8 @@ class PlacementConfig:
         chunk: runs at once for ``chunk``; None = by memory.
         devices: how many devices share the runs; None = all.
         row_devices: devices over which the rows of one step are split (mesh axis "batch").
-        segment: epochs between two looks at the runs: progress, finished ones, checkpoint.
+        segment: epochs between two looks at the runs: progress, finished ones, checkpoint; up to the next multiple of
+            ``training.evaluate_every``.
         checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
         part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
             run at once.

@@ -10,7 +10,7 @@ from jaxpu.losses.batch import sets
 from jaxpu.losses.labels import expectation
 from jaxpu.losses.surrogates import Surrogate
 from jaxpu.losses.weighting import ClassWeights, row_weights
-from jaxpu.types import ClassLabels, ClassLogits, Labeled, Logits, Mask, Scalar, ScalarLike
+from jaxpu.types import ClassLabels, ClassLogits, Labeled, Logits, Mask, Scalar, ScalarLike, Weights
 
 
 def pn(
@@ -21,6 +21,7 @@ def pn(
     prior: ScalarLike | None = None,
     mask: Mask | None = None,
     class_weights: ClassWeights | None = None,
+    weights: Weights | None = None,
     surrogate: Surrogate = "logistic",
     log_end: ScalarLike = 0.75,
     focus: ScalarLike = 2.0,
@@ -32,7 +33,8 @@ def pn(
 
     Args:
         y: (n,) true labels, or soft ones as there.
-        class_weights: (k,) how much a row of each class counts; the mean divides by their sum. None is 1 each.
+        class_weights: (k,) how much a row of each class counts, a soft label by its shares. weights: (n,) how much each
+            row counts, times that of its class. The mean divides by the sum of both together; None is 1 each.
         logits, labeled, prior, mask, surrogate, log_end, focus: as for all, see the module.
 
     Example:
@@ -40,7 +42,9 @@ def pn(
         >>> round(float(pn(z, jnp.zeros(2), y=y)), 4)
         0.6931
     """
-    weights = None if class_weights is None else row_weights(class_weights, y, mask=mask)
+    if class_weights is not None:
+        of_class = row_weights(class_weights, y, mask=mask)
+        weights = of_class if weights is None else of_class * weights
     margin_loss = surrogates.chosen(surrogate, log_end=log_end, focus=focus)
     return expectation(margin_loss, logits, y, weights, mask, "mean")
 

@@ -28,7 +28,8 @@ class Objective:
     Attributes:
         branches: the risks, each with its choices. penalties: of the mixed forward pass; none = there is no such pass.
         memory: what is carried over steps. stages: the most risks that a method takes one after the other.
-        pairing: whom rows are mixed with.
+        pairing: whom rows are mixed with. mixes: how inputs and labels are mixed. plain: whether there is a forward
+            pass over the rows as they are.
     """
 
     branches: tuple[Branch, ...]
@@ -36,10 +37,12 @@ class Objective:
     memory: Memory | None = None
     stages: int = 1
     pairing: str = "labeled_positives"
+    mixes: str = "none"
+    plain: bool = True
 
     @property
     def mixup(self) -> bool:
-        """Whether there is a mixed forward pass."""
+        """Whether there is a consistency term, with a mixed forward pass of its own."""
         return bool(self.penalties)
 
 
@@ -78,7 +81,13 @@ def structure_of(method: Method) -> Hashable:
     >>> structure_of(METHODS["vpu"]) == structure_of(METHODS["soft_anchor"])
     True
     """
-    return method.mixup, method.mixup and method.pairing, method.batching, memory_of(method)
+    mixed = method.mixup or method.mixes != "none"
+    return method.mixup, mixed and method.pairing, method.batching, memory_of(method), method.mixes, _plain(method)
+
+
+def _plain(method: Method) -> bool:
+    """Whether the rows as they are pass through the network, too."""
+    return method.mixes == "none" or method.plain_weight > 0
 
 
 def objective_of(methods: Iterable[Method]) -> Objective:
@@ -94,7 +103,8 @@ def objective_of(methods: Iterable[Method]) -> Objective:
     methods = [checked(method) for method in methods]
     if len({structure_of(method) for method in methods}) != 1:
         raise ValueError(
-            "methods of one program have mixup, pairing, batching and memory in common; group them by structure_of"
+            "methods of one program have mixup, pairing, batching, memory, mixes and plain passes in common; group them "
+            "by structure_of"
         )
     used = {method.penalty for method in methods}
     return Objective(
@@ -102,7 +112,9 @@ def objective_of(methods: Iterable[Method]) -> Objective:
         penalties=tuple(name for name in PENALTIES[1:] if name in used),
         memory=memory_of(methods[0]),
         stages=max(len(method.parts) for method in methods),
-        pairing=methods[0].pairing if methods[0].mixup else "labeled_positives",
+        pairing=methods[0].pairing if methods[0].mixup or methods[0].mixes != "none" else "labeled_positives",
+        mixes=methods[0].mixes,
+        plain=_plain(methods[0]),
     )
 
 

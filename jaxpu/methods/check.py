@@ -56,7 +56,7 @@ def checked(method: Method) -> Method:
 
     Raises:
         ValueError: an option that none of its functions has, with the choices; a number that is none; class weights
-            for a risk that does not ask for them.
+            for a risk that does not ask for them; mixed labels for one that does not ask for labels.
 
     >>> checked(Method("nnpu", options={"gamma": "0.5", "beta": 0})).options
     {'gamma': 0.5}
@@ -65,6 +65,9 @@ def checked(method: Method) -> Method:
         raise ValueError(
             f"class_weights is {method.class_weights!r}, expected 'none' for {label(method.risk)!r}: not a plain mean"
         )
+    blind = [risk for risk, _ in method.parts if "y" not in options_of(risk).context] if method.mixes != "none" else []
+    if blind:
+        raise ValueError(f"mixes is {method.mixes!r}, expected 'none' for {label(blind[0])!r}: it has no labels to mix")
     stages = tuple(
         dataclasses.replace(stage, options=_checked(method, stage.risk, stage.options)) for stage in method.stages
     )

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Int
 
-from jaxpu import losses
+from jaxpu import losses, mixup
 from jaxpu.config import TrainingConfig
 from jaxpu.losses import weighting
 from jaxpu.methods.branches import Objective, branch_of, objective_of
@@ -33,9 +33,10 @@ class Hyper(NamedTuple):
     the share of the epochs at which each stage ends, infinity for the last; ``options`` are those of all branches by
     name, a number a stage; ``class_weights`` has one entry a class; ``decision_offset`` is taken off logits before
     they are judged; ``optimizer`` is ``TrainingConfig.numbers()``; ``initial_p`` is NaN where the last bias stays as
-    drawn. The others are scalars.
+    drawn; ``alpha_schedule`` indexes :data:`jaxpu.mixup.SCHEDULES`. The others are scalars.
 
-    :func:`at` gives the numbers of one epoch: of ``risk`` and each of ``options`` and of ``anchor`` a scalar.
+    :func:`at` gives the numbers of one epoch: of ``risk`` and each of ``options`` and of ``anchor`` a scalar, and as
+    ``alpha`` what its schedule makes of it.
     """
 
     risk: Int[Array | np.ndarray, "*stages"] | ScalarLike
@@ -55,7 +56,10 @@ class Hyper(NamedTuple):
     weight_by_lambda: ScalarLike
     mix_unlabeled_only: ScalarLike
     skip_without_positives: ScalarLike
+    plain_weight: ScalarLike
+    mixed_weight: ScalarLike
     alpha: ScalarLike
+    alpha_schedule: ScalarLike
     lr: ScalarLike
     weight_decay: ScalarLike
     optimizer: dict[str, ScalarLike]
@@ -109,7 +113,10 @@ def hyper_of(
         weight_by_lambda=method.weight_by_lambda,
         mix_unlabeled_only=method.mix_unlabeled_only,
         skip_without_positives=skips_without_positives(method),
+        plain_weight=method.plain_weight,
+        mixed_weight=method.mixed_weight,
         alpha=training.alpha,
+        alpha_schedule=list(mixup.SCHEDULES).index(training.alpha_schedule),
         lr=training.lr,
         weight_decay=training.weight_decay,
         optimizer={name: np.float32(value) for name, value in training.numbers().items()},
@@ -155,7 +162,7 @@ def _initial_p(training: TrainingConfig, prior: float) -> float:
 
 
 def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
-    """The numbers of one epoch, counted from 0: the stage's risk and options, and where schedules are.
+    """The numbers of one epoch, counted from 0: the stage's risk and options, and where schedules are, that of α too.
 
     >>> method = Method("nnpu", options={"gamma": Schedule(1.0, 0.0)}, anchor=0.5)
     >>> now = at(hyper_of(method, TrainingConfig(), 0.4), 1, 5)
@@ -172,7 +179,13 @@ def at(hyper: Hyper, epoch: ScalarLike, epochs: int) -> Hyper:
 
     stage = (progress(epoch, epochs) >= jnp.asarray(hyper.until)).sum()
     options = {name: number(moving)[stage] for name, moving in hyper.options.items()}
-    return hyper._replace(risk=jnp.asarray(hyper.risk)[stage], options=options, anchor=number(hyper.anchor))
+    alphas = jnp.stack([mixup.schedule(name, epochs, hyper.alpha)[epoch] for name in mixup.SCHEDULES])
+    return hyper._replace(
+        risk=jnp.asarray(hyper.risk)[stage],
+        options=options,
+        anchor=number(hyper.anchor),
+        alpha=alphas[jnp.asarray(hyper.alpha_schedule)],
+    )
 
 
 def progress(epoch: ScalarLike, epochs: int) -> Float[Array, ""]:

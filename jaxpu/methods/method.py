@@ -1,11 +1,16 @@
-"""A method: a risk, a mixup consistency term, and how its scores become decisions.
+"""A method: a risk, a mixup consistency term or mixed labels, and how its scores become decisions.
 
     loss = risk + weight · (λ if weight_by_lambda else 1) · penalty(target μ, p(x_mix))
     μ    = max(λ p(x) + (1 - λ) [a + (1 - a) max(p(partner), partner_floor)], floor),   a = anchor
 
+or, where labels are known and mixed with the inputs,
+
+    loss = plain_weight · risk(x, y) + mixed_weight · risk(x_mix, y_mix),   y_mix = λ y + (1 - λ) y[partner], one-hot
+
 Every number here becomes a traced argument of the training function, so methods that share a structure share one
-compiled program. Structural are whether there is a mixed forward pass at all (``penalty != "none"``), how batches are
-drawn (``batching``), and what is carried over steps (``memory``). No jax is needed to read this file.
+compiled program. Structural are whether there is a mixed forward pass at all (``penalty`` or ``mixes`` not "none"), and
+a plain one beside it (``plain_weight`` not 0), how batches are drawn (``batching``), and what is carried over steps
+(``memory``). No jax is needed to read this file.
 """
 
 import dataclasses
@@ -15,11 +20,13 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, field_serializer, model_validator
 from pydantic.dataclasses import dataclass
+from pydantic_core import ArgsKwargs
 
 from jaxpu.methods.risks import Function, label
 
 Penalty = Literal["none", "log_mse", "point_process"]
 Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set"]
+Mixes = Literal["none", "mixup", "cutmix"]
 Decision = Literal["half", "quantile", "max_shift"]
 ClassWeighting = Literal["none", "inverse_frequency", "effective_number"]
 
@@ -129,7 +136,7 @@ class Stage:
 
 @dataclass(frozen=True, config=_STRICT)
 class Method:
-    """One method: a risk, a mixup consistency term, and how its scores become decisions.
+    """One method: a risk, a mixup consistency term or mixed labels, and how its scores become decisions.
 
     Attributes:
         risk: a name of :data:`jaxpu.methods.RISKS`, a function of your own, or ``package.module:function``.
@@ -142,8 +149,14 @@ class Method:
         penalty: consistency of p(x_mix) with the target μ; ``none`` means no mixup.
         anchor: a in the target, a number or a :class:`Schedule`; 1 treats the partner as certainly positive, 0 is the
             soft label.
+        mixes: whether a risk that asks for the true labels gets rows that are mixed, inputs and labels alike: ``mixup``
+            (Zhang et al., ICLR 2018), or ``cutmix``, a box of the partner's image (Yun et al., ICCV 2019); a number of
+            ``training.alpha`` above 0 goes with it.
+        plain_weight: of the risk on the rows as they are; 0 = there is no such pass. mixed_weight: of the risk on the
+            mixed rows. RegMixup (Pinto et al., NeurIPS 2022) has 1 and η, with α = 20.
         pairing: whom a row is mixed with, see :mod:`jaxpu.mixup.pairing`: ``labeled_positives`` are drawn with
-            replacement, ``permuted_positives`` are gone through in a random order (published VPU).
+            replacement, ``permuted_positives`` are gone through in a random order (published VPU); ``shuffle``, what is
+            taken where ``mixes`` is given and the pairing is not, is a permutation of all rows.
         detach: μ is a constant of the step; False lets the gradient through it too (published VPU).
         same_dropout: the pass that gives μ and the mixed one drop the same units; False gives each a mask of its own.
         floor: lower bound of μ. partner_floor: lower bound of p(partner).
@@ -167,6 +180,9 @@ class Method:
     class_weights: ClassWeighting = "none"
     effective_beta: Unit = 0.999
     penalty: Penalty = "none"
+    mixes: Mixes = "none"
+    plain_weight: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    mixed_weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     anchor: Annotated[float | Schedule, PlainValidator(_share)] = 1.0
     pairing: Pairing = "labeled_positives"
     detach: bool = True
@@ -189,6 +205,23 @@ class Method:
             raise ValueError(f"stages end at {ends}, expected shares of the epochs that rise")
         return self
 
+    @model_validator(mode="before")
+    @classmethod
+    def _mixed_rows_are_shuffled(cls, given: Any) -> Any:
+        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
+        if not isinstance(raw, Mapping) or raw.get("mixes", "none") == "none":
+            return given
+        raw = {"pairing": "shuffle", **raw}
+        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+
+    @model_validator(mode="after")
+    def _labels_are_mixed_alone(self) -> "Method":
+        if self.mixes == "none" and (self.plain_weight, self.mixed_weight) != (0, 1):
+            raise ValueError("plain_weight and mixed_weight have no effect with mixes 'none'; leave them out")
+        if self.mixes != "none" and (self.penalty != "none" or self.memory is not None):
+            raise ValueError(f"mixes is {self.mixes!r}, expected 'none' for a method with a penalty or a memory")
+        return self
+
     @field_serializer("risk", "options", "memory", "anchor")
     def _as_text(self, value: Any) -> Any:
         return _plain(value)
@@ -198,7 +231,7 @@ class Method:
 
     @property
     def mixup(self) -> bool:
-        """Whether the method needs the mixed forward pass."""
+        """Whether the method has a consistency term, with its target, on mixed rows."""
         return self.penalty != "none"
 
     @property

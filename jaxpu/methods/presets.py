@@ -16,6 +16,9 @@ _VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlab
 _CODE = "the benchmark code behind the nine-dataset table"
 _SOFT_NOTE = "alternative formulations of the nine-dataset table's method"
 _WELL_CLASSIFIED = "Zhao et al., AAAI 2022"
+_MIXUP = "Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018"
+_REGMIXUP = "Pinto et al., RegMixup: Mixup as a Regularizer, NeurIPS 2022"
+_CUTMIX = "Yun et al., CutMix: Regularization Strategy to Train Strong Classifiers, ICCV 2019"
 _VPUDRA = Method("pudra", penalty="log_mse", anchor=1.0, source=_CODE)
 _SOFT = replace(_VPUDRA, penalty="point_process", anchor=0.0)
 
@@ -32,6 +35,9 @@ METHODS: dict[str, Method] = {
     "pn_bonus": _supervised("bonus", ""),
     "pn_encouraging": _supervised("encouraging", ""),
     "pn_focal": Method("pn", options={"surrogate": "focal"}, source="supervised; Lin et al., ICCV 2017"),
+    "pn_mixup": Method("pn", mixes="mixup", source=f"supervised; {_MIXUP}"),
+    "pn_regmixup": Method("pn", mixes="mixup", plain_weight=1.0, source=f"supervised; {_REGMIXUP}"),
+    "pn_cutmix": Method("pn", mixes="cutmix", source=f"supervised; {_CUTMIX}"),
     "pn_naive": Method("pn_naive", source="binary cross-entropy with U taken as negative"),
     "upu": Method("upu", source="du Plessis et al., ICML 2015"),
     "nnpu": Method("nnpu", source="Kiryo et al., NeurIPS 2017, algorithm 1"),
@@ -67,7 +73,8 @@ METHODS: dict[str, Method] = {
 """The presets by name: points in the family that the literature uses.
 
 A preset says nothing of the optimiser. The code of VPU's authors trains ``vpu_published`` with ``training: {optimizer:
-adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20}``.
+adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20}``. Nor does it say of α: mixup and
+cutmix are published with ``training: {alpha: 1}``, RegMixup with 10 to 20.
 """
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Method) if field.name != "options")
@@ -100,11 +107,13 @@ def named_method(entry: "str | Mapping[str, Any] | Method") -> tuple[str, Method
         raise ValueError(unknown("method", preset, METHODS))
     if changes.get("risk", base.get("risk")) != base.get("risk"):
         base = base | {"options": {}}  # another risk has other options
+    if changes.get("mixes", "none") != base.get("mixes", "none"):
+        base = {name: value for name, value in base.items() if name != "pairing"}  # its default depends on it
     options = changes.pop("options", {})
     options = {**options, **{key: changes.pop(key) for key in list(changes) if key not in FIELDS}}
     plain = {**base, **changes, "options": {**base.get("options", {}), **options}}
     method = TypeAdapter(Method).validate_python(plain)
-    if not options and not changes.keys() & {"risk", "class_weights", "stages", "memory"}:
+    if not options and not changes.keys() & {"risk", "class_weights", "stages", "memory", "mixes"}:
         return str(name), method  # nothing that a signature must be read for
     choices = [*known_options(method, method.risk).names, "preset", "name", *FIELDS]
     for key in options:
@@ -120,7 +129,7 @@ def as_entry(entry: "str | Mapping[str, Any] | Method") -> dict[str, Any]:
     ({'preset': 'nnpu'}, {'risk': 'my_package.risks:mine'})
     """
     if isinstance(entry, Method):
-        usual = _fields(Method(entry.risk))
+        usual = _fields(Method(entry.risk, mixes=entry.mixes)) | {"mixes": "none"}
         changed = {name: value for name, value in _fields(entry).items() if value != usual[name]}
         return {"name": _short(entry.risk), "risk": entry.risk, **changed}
     if isinstance(entry, str):
@@ -156,6 +165,10 @@ def describe(method: Method) -> str:
     if method.class_weights != "none":
         beta = f" (β = {method.effective_beta:g})" if method.class_weights == "effective_number" else ""
         text += f", classes weighted by {method.class_weights.replace('_', ' ')}{beta}"
+    if method.mixes != "none":
+        mixed = f"{text}, on rows and labels mixed by {method.mixes}"
+        weight = "" if method.mixed_weight == 1 else f"{method.mixed_weight:g} · "
+        return f"{weight}{mixed}" + (f", + {method.plain_weight:g} · the same, not mixed" if method.plain_weight else "")
     if not method.mixup:
         return text
     weight = "λ" if method.weight_by_lambda else f"{method.weight:g}"

@@ -30,8 +30,9 @@ Function: TypeAlias = str | Callable[..., Any]
 CONTEXT = {
     "prior": "the class prior π",
     "mask": "(n,) 1 = the row counts, 0 = padding",
-    "y": "(n,) the true labels: whoever asks for them is an oracle",
+    "y": "(n,) the true labels, soft ones where labels are mixed: whoever asks for them is an oracle",
     "class_weights": "(k,) how much a row of each class counts",
+    "weights": "(n,) how much each row counts, beside its class; None = 1 each",
     "progress": "the share of the epochs that is done, a scalar",
     "rows": "(n,) places of the batch's rows in the training set",
     "memory": "what the method's memory holds",

@@ -43,10 +43,10 @@ def base_risk(
         logits: (n,), or (n, k) for a risk that takes them. labeled: (n,) 1 = labeled positive.
         mask: (n,) 1 = the row counts.
         context: what else risks may ask for, see :data:`jaxpu.methods.CONTEXT`: ``y``, ``rows``, ``progress``,
-            ``memory``, ``forward``; None is not there.
+            ``memory``, ``forward``, ``weights``; None is not there.
 
     Raises:
-        ValueError: a risk that returns no scalar, or asks for what is not there.
+        ValueError: a risk that returns no scalar, or asks for what is not there; one that weighs no rows, and should.
 
     >>> from jaxpu.config import TrainingConfig
     >>> from jaxpu.methods import METHODS
@@ -60,6 +60,9 @@ def base_risk(
     weights = jnp.asarray(hyper.class_weights)
     given = {"prior": hyper.prior, "mask": mask, "class_weights": weights, "aux": True, **context}
     given = {name: value for name, value in given.items() if value is not None}
+    deaf = [branch.risk for branch in objective.branches if "weights" not in options_of(branch.risk).context]
+    if "weights" in given and deaf:
+        raise ValueError(f"{label(deaf[0])} weighs no rows; expected a keyword argument 'weights', as losses.pn has it")
     branches = [functools.partial(_valued, branch, hyper.options, given, labeled) for branch in objective.branches]
     return _switch(hyper.risk, branches, logits)
 

@@ -1,4 +1,4 @@
-"""Mixup for PU learning: draw λ, choose partners, mix, set the target, penalise the distance from it.
+"""Mixup: draw λ, choose partners, mix; for PU learning set the target and penalise the distance from it.
 
 >>> import jax, jax.numpy as jnp
 >>> from jaxpu import mixup
@@ -10,7 +10,7 @@
 
 from jaxpu.mixup.coefficient import SCHEDULES, sample, schedule
 from jaxpu.mixup.consistency import PENALTIES, log_mse, point_process
-from jaxpu.mixup.mix import mix
+from jaxpu.mixup.mix import cutmix, mix
 from jaxpu.mixup.pairing import PAIRINGS, labeled_positives, permuted_positives, shuffle, within_set
 from jaxpu.mixup.targets import log_target
 
@@ -18,6 +18,7 @@ __all__ = [
     "PAIRINGS",
     "PENALTIES",
     "SCHEDULES",
+    "cutmix",
     "labeled_positives",
     "log_mse",
     "log_target",

@@ -85,7 +85,7 @@ class Job:
             ``needed`` maps each identity in ``run.needs`` to what that run has kept.
         epochs: most epochs of a run. functions: what the program does.
         keep: keep ``functions.kept`` of every run; asked for by runs that others need.
-        precision: of the program.
+        precision: of the program. every: a segment is a multiple of so many epochs.
     """
 
     static: Hashable
@@ -96,6 +96,7 @@ class Job:
     functions: Functions
     keep: bool = False
     precision: Literal["float32", "float64"] = "float32"
+    every: int = 1
 
 
 class Kind(Protocol):

@@ -105,7 +105,7 @@ class Program:
         if mesh.shape["batch"] > 1:
             assert job.functions.split is not None  # resolve has refused it
             self.static = job.functions.split(job.static, PartitionSpec("batch"))
-        self.epochs = min(segment, job.epochs)
+        self.epochs = -(-min(segment, job.epochs) // job.every) * job.every
         self.by_run = NamedSharding(mesh, PartitionSpec("run"))
         self.everywhere = NamedSharding(mesh, PartitionSpec())
 

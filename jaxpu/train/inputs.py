@@ -68,12 +68,11 @@ class Config:
         val_sizes: (column prefix, rows) of every nested validation set; the largest is all of ``Data.val``.
         objective: the risks and penalties to choose from, and whether there is a mixed forward pass.
         batching: ``mixed`` or ``separate``.
-        lam_per: λ a ``batch`` or a ``row``. alpha_schedule: see :data:`jaxpu.mixup.SCHEDULES`.
+        lam_per: λ a ``batch`` or a ``row``. evaluate_every: epochs from one evaluation to the next.
         rules: selection rules followed during training. patience, min_delta: theirs.
         stop: end when all rules have met their patience. keep_best: rule whose best parameters are kept.
         probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
         row_sharding: how the rows of one step are split over devices; None = not.
-        evaluate_every: epochs from one evaluation to the next.
         truth: whether true labels are known; without, metrics that need them are left out.
 
     Raises:
@@ -87,7 +86,7 @@ class Config:
     objective: Objective
     batching: str = "mixed"
     lam_per: str = "batch"
-    alpha_schedule: str = "constant"
+    evaluate_every: int = 1
     rules: tuple[RuleChoice, ...] = (RuleChoice("last"),)
     patience: int = 10
     min_delta: float = 0.0
@@ -97,7 +96,6 @@ class Config:
     row_sharding: Sharding | PartitionSpec | None = None
     outputs: int = 1
     optimizer: Choice = USUAL
-    evaluate_every: int = 1
     truth: bool = True
 
     def __post_init__(self) -> None:

@@ -114,7 +114,7 @@ def _job(runs: Sequence[Run], dataset: Dataset | None) -> Job:
 
     shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     keep = firsts[0].cell.selection.keep_best
-    return Job(static, shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep)
+    return Job(static, shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep, every=static.evaluate_every)
 
 
 def static_part(
@@ -137,7 +137,7 @@ def static_part(
             objective=together or objective.objective_of([cell.method]),
             batching=cell.method.batching,
             lam_per=t.lam_per,
-            alpha_schedule=t.alpha_schedule,
+            evaluate_every=t.evaluate_every,
             rules=s.rules,
             patience=s.patience,
             min_delta=s.min_delta,
@@ -145,7 +145,6 @@ def static_part(
             keep_best=s.default if s.keep_best else None,
             outputs=outputs,
             optimizer=optimizers.choice(t),
-            evaluate_every=t.evaluate_every,
             truth=shared.truth,
             probes=probes.resolve(cell.probes),
         )
@@ -160,6 +159,11 @@ def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
         raise ConfigError(
             f"model.name: {cell.model.name!r} wants images, rows of shape (h, w) or (h, w, c); those of "
             f"{cell.dataset} have shape {shape} (digits are images with data.options {{as_images: 1}})"
+        )
+    if cell.method.mixes == "cutmix" and len(shape) not in (2, 3):
+        raise ConfigError(
+            f"methods: {cell.method_name!r} cuts boxes out of images, and rows of {cell.dataset} have shape {shape}; "
+            "expected (h, w) or (h, w, c): digits have it with data.options {as_images: 1}"
         )
     if not shared.truth and asks_for(cell.method, "y"):
         raise ConfigError(

@@ -75,8 +75,9 @@ def train(key: Array, data: Data, config: Config, hyper: Hyper) -> Run:
         The recorded columns and the final state.
     """
     state = init(key, data, config, hyper)
-    state, history = advance(key, state, data, config, hyper, config.epochs)
-    return Run(history, state)
+    every = config.evaluate_every
+    state, history = advance(key, state, data, config, hyper, -(-config.epochs // every) * every)
+    return Run({name: values[: config.epochs] for name, values in history.items()}, state)
 
 
 def init(key: Array, data: Data, config: Config, hyper: Hyper) -> State:
@@ -110,15 +111,42 @@ def advance(
 
     A run is the same whether it advances in one segment or in many. ``update`` makes a step, as
     :func:`jaxpu.train.step.update` does; the means of its terms are recorded.
+
+    Raises:
+        ValueError: ``epochs`` is no multiple of ``config.evaluate_every``.
     """
+    every = config.evaluate_every
+    if epochs % every:
+        raise ValueError(f"epochs is {epochs}, expected a multiple of evaluate_every, {every}: evaluations end a segment")
+    train_one = functools.partial(_trained, key, data=data, config=config, hyper=hyper, update=update)
 
     def epoch(state: State, _: None) -> tuple[State, History]:
-        # jit, so that it is traced once for its shape and for its use
-        run = jax.jit(functools.partial(_epoch, key, data=data, config=config, hyper=hyper, update=update))
-        empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(run, state)[1])
-        return lax.cond(finished(state, config), lambda s: (s, empty), run, state)
+        if config.epochs % every == 0:  # then no run ends between evaluations
+            return train_one(state)
+        return _unless(state.epoch >= config.epochs, train_one, state)
 
-    return lax.scan(epoch, state, length=epochs)
+    def evaluated(state: State) -> tuple[State, History]:
+        began = state.epoch
+        state, history = train_one(state) if every == 1 else lax.scan(epoch, state, length=every)
+        found = evaluate(state.variables, data, config, hyper)
+        state = _follow_rules(state, found, config)
+        if every > 1:
+            last = jnp.arange(every) == state.epoch - began - 1
+            found = {name: jnp.where(last.reshape(-1, *[1] * v.ndim), v[None], jnp.nan) for name, v in found.items()}
+        return state, history | found
+
+    def group(state: State, _: None) -> tuple[State, History]:
+        return _unless(finished(state, config), evaluated, state)
+
+    state, history = lax.scan(group, state, length=epochs // every)
+    return state, history if every == 1 else {name: v.reshape(-1, *v.shape[2:]) for name, v in history.items()}
+
+
+def _unless(over: Array, run: Callable[[State], tuple[State, History]], state: State) -> tuple[State, History]:
+    """``run(state)``, or the state as it is and NaN; under ``vmap`` both are computed."""
+    run = jax.jit(run)  # so that it is traced once for its shape and for its use
+    empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(run, state)[1])
+    return lax.cond(over, lambda s: (s, empty), run, state)
 
 
 def finished(state: State, config: Config) -> Array:
@@ -130,15 +158,15 @@ def finished(state: State, config: Config) -> Array:
     return over
 
 
-def _epoch(
+def _trained(
     key: Array, state: State, *, data: Data, config: Config, hyper: Hyper, update: Callable[..., Any]
 ) -> tuple[State, History]:
+    """One epoch of steps."""
     rows, mask = _plan(_fold(key, SHUFFLE, state.epoch), data, config)
     steps, size = rows.shape
     hyper = objective.at(hyper, state.epoch, config.epochs)
-    alphas = mixup.schedule(config.alpha_schedule, config.epochs, hyper.alpha)
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
-    lam = mixup.sample(_fold(key, LAMBDA, state.epoch), alphas[state.epoch], shape)
+    lam = mixup.sample(_fold(key, LAMBDA, state.epoch), hyper.alpha, shape)
     progress = objective.progress(state.epoch, config.epochs)
     step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
     # a step's keys stay the same when steps of mere padding follow
@@ -146,22 +174,7 @@ def _epoch(
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
     start = Carry(state.params, state.model_state, state.opt_state, state.memory)
     after, terms = lax.scan(step, start, (rows, mask, lam, keys))
-    state = state._replace(**after._asdict(), epoch=state.epoch + 1)
-    history = train_columns(terms, config) | _evaluated(state, data, config, hyper)
-    return _follow_rules(state, history, config), history
-
-
-def _evaluated(state: State, data: Data, config: Config, hyper: Hyper) -> History:
-    """What is measured after an epoch; NaN in those that are left out, which cost nothing."""
-
-    def now(variables: models.Variables) -> History:
-        return evaluate(variables, data, config, hyper)
-
-    if config.evaluate_every == 1:
-        return now(state.variables)
-    empty = jax.tree.map(lambda a: jnp.full(a.shape, jnp.nan, a.dtype), jax.eval_shape(now, state.variables))
-    due = (state.epoch % config.evaluate_every == 0) | (state.epoch >= config.epochs)
-    return lax.cond(due, now, lambda _: empty, state.variables)
+    return state._replace(**after._asdict(), epoch=state.epoch + 1), train_columns(terms, config)
 
 
 def _fold(key: Array, purpose: int, number: Array | int) -> Array:

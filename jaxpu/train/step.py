@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ from jax import Array, lax
 from jaxtyping import Int
 
 from jaxpu import mixup, models
+from jaxpu.margins import one_hot
 from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import optimizers
@@ -33,11 +34,15 @@ def updates(data: Data, config: Config) -> Int[Array, ""]:
 
 
 class StepTerms(NamedTuple):
-    """The terms of one update's loss, 1 where it was skipped, and 0 where the whole batch is padding."""
+    """The terms of one update's loss, 1 where it was skipped, and 0 where the whole batch is padding.
+
+    ``more`` is what else is recorded of the update, by name.
+    """
 
     terms: objective.Terms
     skipped: Scalar
     counted: Scalar
+    more: dict[str, Scalar] = {}  # noqa: RUF012
 
 
 class Carry(NamedTuple):
@@ -49,6 +54,34 @@ class Carry(NamedTuple):
     memory: Any
 
 
+class Seen(NamedTuple):
+    """What :func:`update` shows to ``weigh`` of a batch whose rows and labels are mixed.
+
+    Attributes:
+        x: the mixed inputs, as the network gets them. y: the labels of the rows, (n,), of the partners ``y[partner]``.
+        partner: (n,). lam: λ, the share of the row itself, one for the batch or one a row.
+        mask: (n,) 0 = padding. rows: (n,) places in the training set.
+        variables: the network before the update, of ``model``. logits: from inputs to its logits, outside of training.
+        key: for draws of one's own. progress: the share of the epochs that is done.
+    """
+
+    x: Array
+    y: Array
+    partner: Array
+    lam: Array
+    mask: Array
+    rows: Array
+    model: models.Model
+    variables: models.Variables
+    logits: Callable[[Array], Array]
+    key: Array
+    progress: Scalar
+
+
+Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
+"""How much each mixed row counts, (n,) in [0, 1], held fixed; with it may come numbers to record as ``train_<name>``."""
+
+
 def update(
     carry: Carry,
     step: "tuple[Array, Array, Array, StepKeys]",
@@ -57,18 +90,37 @@ def update(
     config: Config,
     hyper: Hyper,
     progress: Scalar,
+    weigh: Weigh | None = None,
+    mean_over: Literal["kept", "rows"] = "kept",
 ) -> tuple[Carry, StepTerms]:
     """One update, with the numbers of the epoch. A batch that is skipped leaves everything as it is.
 
     Skipped is a batch of mere padding, and one without a labeled positive if the method says so.
+
+    Args:
+        carry, step: what the last step left; places, mask, λ and keys of this one. data, config, hyper, progress: of
+            the run and the epoch.
+        weigh: m of each mixed row, for methods that mix labels: the mixed loss is Σ m ℓ / Σ m, 0 where all m are, and
+            the share that is kept, Σ m / n, is recorded as ``train_kept``. None = all count.
+        mean_over: ``rows``: times the share that is kept, Σ m ℓ / n without class weights, so that an update on few
+            rows is a small one.
+
+    Raises:
+        ValueError: ``weigh`` for a method that mixes no labels, or whose risk weighs no rows.
     """
     places, mask, lam, keys = step
+    if weigh is not None and config.objective.mixes == "none":
+        raise ValueError("weigh says how much mixed rows count; expected a method that mixes labels, see Method.mixes")
     x, labeled = features(data, data.train[places]), (places < data.n_labeled).astype(jnp.float32)
     if config.row_sharding is not None:
         x = lax.with_sharding_constraint(x, config.row_sharding)
     batch = _Batch(x, labeled, data.y[data.train[places]], places, mask.astype(jnp.float32), lam, progress)
-    loss = functools.partial(_loss, keys, batch=batch, carry=carry, config=config, hyper=hyper)
-    grads, (terms, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
+    given = {"batch": batch, "carry": carry, "config": config, "hyper": hyper}
+    if config.objective.mixes == "none":
+        loss = functools.partial(_loss, keys, **given)
+    else:
+        loss = functools.partial(_mixed_loss, keys, weigh=weigh, mean_over=mean_over, **given)
+    grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
     change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
     params = cast(models.Params, optax.apply_updates(carry.params, change))
     context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
@@ -77,7 +129,7 @@ def update(
     usable = (labeled * mask).sum() > 0
     usable |= (hyper.skip_without_positives == 0) & mask.any()
     kept = jax.tree.map(functools.partial(jnp.where, usable), Carry(params, state, opt_state, memory), carry)
-    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32))
+    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32), more)
 
 
 class _Batch(NamedTuple):
@@ -98,39 +150,101 @@ class StepKeys(NamedTuple):
     dropout_mixed: Array
 
 
+BOX, WEIGH = 1, 2
+"""What else the key of the partners is folded with: the place of a box, and draws of whoever weighs rows."""
+
+_Aux = tuple[objective.Terms, dict[str, Scalar], Array, models.ModelState]
+
+
 def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callable[[models.Params], Array]:
     """From parameters to the logits of the batch, without dropout, with the network's state as it is."""
     model = models.build(config.model, batch.x.shape[1:], config.outputs)
     return lambda params: model.logits(models.Variables(params, state), batch.x)
 
 
+def _context(batch: _Batch, carry: Carry, config: Config) -> dict[str, Any]:
+    """What risks may ask for besides labels."""
+    context = {"rows": batch.places, "progress": batch.progress, "memory": carry.memory}
+    return context | {"forward": _forward(batch, carry.model_state, config)}
+
+
 def _loss(
     keys: StepKeys, params: models.Params, *, batch: _Batch, carry: Carry, config: Config, hyper: Hyper
-) -> tuple[Scalar, tuple[objective.Terms, Array, models.ModelState]]:
+) -> tuple[Scalar, _Aux]:
     """The loss, and beside it its terms, the logits, and the network's state after both passes, the plain one first."""
     apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
     training = functools.partial(apply, params, train=True, mask=batch.mask)
     logits, state = training(carry.model_state, batch.x, key=keys.dropout)
-    context = {"y": batch.y, "rows": batch.places, "progress": batch.progress}
-    context |= {"memory": carry.memory, "forward": _forward(batch, carry.model_state, config)}
+    context = {"y": batch.y} | _context(batch, carry, config)
     base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
     if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
-        return base, (objective.Terms(base, base, none, none, clipped), logits, state)
+        return base, (objective.Terms(base, base, none, none, clipped), {}, logits, state)
     partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
     dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
     mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=dropout)
     weighted, target = objective.penalty(
         config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
     )
-    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), logits, state)
+    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), {}, logits, state)
+
+
+def _mixed_loss(
+    keys: StepKeys,
+    params: models.Params,
+    *,
+    batch: _Batch,
+    carry: Carry,
+    config: Config,
+    hyper: Hyper,
+    weigh: Weigh | None,
+    mean_over: str,
+) -> tuple[Scalar, _Aux]:
+    """As :func:`_loss`, where the risk gets mixed rows with mixed labels; the plain pass is there if it has a weight.
+
+    Terms: ``base`` is the plain part, ``penalty`` the mixed one; the logits are those of the mixed rows.
+    """
+    apply = models.build(config.model, batch.x.shape[1:], config.outputs).apply
+    training = functools.partial(apply, params, train=True, mask=batch.mask)
+    risk = functools.partial(objective.base_risk, config.objective, hyper, **_context(batch, carry, config))
+    base, dropout, state = jnp.full((), jnp.nan), keys.dropout, carry.model_state
+    if config.objective.plain:
+        logits, state = training(state, batch.x, key=keys.dropout)
+        base = hyper.plain_weight * risk(logits, batch.labeled, batch.mask, y=batch.y)[0]
+        dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
+    seen, y = _mixed(keys, batch, carry, config)
+    found: Any = weigh(seen) if weigh else None
+    weights, more = found if isinstance(found, tuple) else (found, {})
+    if weights is not None:
+        weights = lax.stop_gradient(batch.mask * weights)
+        more = {"kept": weights.sum() / jnp.maximum(batch.mask.sum(), 1.0), **more}
+    logits, state = training(state, seen.x, key=dropout)
+    value, clipped = risk(logits, batch.labeled, batch.mask, y=y, weights=weights)
+    value = hyper.mixed_weight * value * (more["kept"] if weigh and mean_over == "rows" else 1.0)
+    loss = base + value if config.objective.plain else value
+    return loss, (objective.Terms(loss, base, value, jnp.full((), jnp.nan), clipped), more, logits, state)
+
+
+def _mixed(keys: StepKeys, batch: _Batch, carry: Carry, config: Config) -> tuple[Seen, Array]:
+    """The mixed batch, and its labels: shares of the classes, or of two of them the probability of class 1."""
+    model = models.build(config.model, batch.x.shape[1:], config.outputs)
+    partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
+    if config.objective.mixes == "cutmix":
+        x, lam = mixup.cutmix(jax.random.fold_in(keys.partner, BOX), batch.x, partner, batch.lam)
+    else:
+        x, lam = mixup.mix(batch.x, partner, batch.lam), batch.lam
+    hard = batch.y if config.outputs == 1 else one_hot(batch.y, config.outputs)
+    before = models.Variables(carry.params, carry.model_state)
+    logits, key = functools.partial(model.logits, before), jax.random.fold_in(keys.partner, WEIGH)
+    seen = Seen(x, batch.y, partner, lam, batch.mask, batch.places, model, before, logits, key, batch.progress)
+    return seen, mixup.mix(hard.astype(batch.x.dtype), partner, lam)
 
 
 def train_columns(steps: StepTerms, config: Config) -> History:
     """Means over the steps that were not skipped."""
     used = 1.0 - steps.skipped
     total = jnp.maximum(used.sum(), 1.0)
-    means = {name: (used * value).sum() / total for name, value in steps.terms._asdict().items()}
+    means = {name: (used * value).sum() / total for name, value in (steps.terms._asdict() | dict(steps.more)).items()}
     return {f"train_{name}": value for name, value in means.items()} | {
         "train_skipped": (steps.skipped * steps.counted).sum() / steps.counted.sum()
     }

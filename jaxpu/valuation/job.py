@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 from jax import numpy as jnp
 
-from jaxpu import config, data, mixup, models, train
+from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
 from jaxpu.config.guided import FILTERS, TEACHER, GuidedCell, GuidedExperiment
 from jaxpu.data import Dataset, Prepared, Rows, splitting
@@ -24,6 +24,9 @@ from jaxpu.train import job as pu
 from jaxpu.valuation.guided import WHOLE, Choices, Guide, Taught, update
 from jaxpu.valuation.measure import PROBE, measure
 from jaxpu.valuation.record import TWO_CLASSES, record, two_classes
+
+SURROGATES = {"mse": "savage", "mae": "sigmoid"} | {n: n for n in ("mae_mse", "bonus", "encouraging", "focal")}
+"""The margin losses behind the classification losses."""
 
 TEACHERS, STUDENTS = range(2)
 """What the random numbers of a seed are for."""
@@ -125,7 +128,7 @@ def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
     arrays = data.arrays(runs[0].cell.data, source)
     shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     given = functools.partial(inputs, source=source, static=static)
-    return Job(static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep)
+    return Job(static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep, every=static.train.evaluate_every)
 
 
 def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static:
@@ -137,15 +140,17 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
     static = pu.static_part(_supervised(cell), source, prepared)
     if static.outputs == 2:
         static = dataclasses.replace(static, probes=(*static.probes, (TWO_CLASSES, two_classes)))
-    choices = Choices(cell.loss, cell.mixing == "regmixup", cell.guide.draws, cell.guide.refresh)
+    choices = Choices(cell.guide.draws, cell.guide.mean, cell.guide.refresh)
     return Static(static, choices, cell.method_name in FILTERS, cell.mislabel > 0)
 
 
 def _supervised(cell: GuidedCell) -> Cell:
-    training = dataclasses.replace(cell.trained, alpha_schedule="constant")  # a traced number an epoch, see inputs
+    surrogate = {"surrogate": SURROGATES[cell.loss]} if cell.loss != "cross_entropy" else {}
+    preset = "pn_mixup" if cell.mixing == "plain" else f"pn_{cell.mixing}"  # a plain network has λ = 1
+    method = dataclasses.replace(METHODS[preset], options=surrogate)
     last = RuleChoice("last")
     return Cell(
-        "pn", METHODS["pn"], dict(cell.point), cell.data, cell.model, training,
+        "pn", method, dict(cell.point), cell.data, cell.model, cell.trained,
         SelectionConfig(rules=(last,), default=last), cell.probes, "multiclass", cell.seeds, cell.first_seed,
     )  # fmt: skip
 
@@ -160,18 +165,16 @@ def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Stat
         every = np.concatenate([rows.train, rows.test])
         rows = rows._replace(train=every, n_train=np.int32(len(every)), n_labeled=np.int32(len(every)))
     hyper = pu.traced_part(_supervised(cell), prepared)
-    alphas = mixup.schedule(cell.trained.alpha_schedule, cell.trained.epochs, cell.trained.alpha)
     judge = [models.Variables(**needed[run_id]) for run_id in run.needs]
     guide = Guide(
         judge[0] if judge else _nobody(static.train, source.x.shape[1:]),
         np.int32(FILTERS.index(cell.method_name) if run.needs else WHOLE),
-        np.float32(cell.guide.mean == "batch"),
         np.float32(cell.guide.warmup),
         np.float32(cell.guide.until),
     )
     wrong = mislabeled(source, prepared.rows.train, cell.mislabel, run.seed)
     role = np.int32(TEACHERS if teacher else STUDENTS)
-    return Inputs(rows, hyper._replace(alpha=np.asarray(alphas, np.float32)), role, guide, wrong)
+    return Inputs(rows, hyper, role, guide, wrong)
 
 
 def mislabeled(source: Dataset, train: np.ndarray, share: float, seed: int) -> Wrong:

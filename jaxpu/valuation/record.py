@@ -51,7 +51,7 @@ def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     if (two := history.get(f"probe_{TWO_CLASSES}")) is not None:
         known |= {name: two[:, place] for place, name in enumerate(PLAIN)}
         test = {f"oracle_{name}" if name in _ORACLE else name: known[name] for name in PLAIN}
-    known |= {name: history[f"train_{name}"] for name in ("kept", "entered")}
+    known |= {"kept": history["train_passed"], "entered": history["train_entered"]}
     found = collapse.diagnose_run(
         test | {"loss": history["train_loss"]}, -1, driver=known["kept"], driver_reference=1.0
     )
