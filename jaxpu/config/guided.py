@@ -7,23 +7,19 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import STRICT, Count, PositiveInt, with_defaults
+from jaxpu.config.common import STRICT, with_defaults
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points, swept
+from jaxpu.config.guide import GuideConfig, StudentConfig, StudentFilter
 from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import put, validate, value_at
 
-Mixing = Literal["mixup", "regmixup", "cutmix"]
 Teacher = Literal["mixup", "regmixup", "cutmix", "plain"]
 Sees = Literal["all", "train"]
-StudentFilter = Literal["whole", "low", "high", "random"]
 Loss = Literal["cross_entropy", "mse", "mae", "mae_mse", "bonus", "encouraging", "focal"]
 
 TEACHER, NONE = "teacher", "none"
 """The methods that are no filters: the teachers themselves, and the student that learns plain rows without one."""
-
-FILTERS = ("whole", "low", "high", "random")
-"""Which pairs enter the loss: all, those with r̂ ≤ 0, those with r̂ > 0, and as many as ``low`` keeps, whichever."""
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc", "ece", "brier", "log_loss")
 SCORES += ("predicted_most", "largest_class", "score_mean", "score_sd")
@@ -32,16 +28,16 @@ SCORES += ("f1_best", "average_precision", "predicted_positive", "prevalence")
 
 OF_PAIRS = ("negative", "risk", "risk_size", "rho_size_lambda", "rho_risk_el2n", "rho_size_el2n", "rho_conflict")
 OF_PAIRS += ("teacher_accuracy", "teacher_log_loss")
-"""Of a student with a teacher, on a fixed sample of pairs of training rows with λ uniform in (0, 1), and of its teacher on
-the test rows: share with r̂ < 0, means of r̂ and |r̂|, rank correlations of |r̂| with min(λ, 1 - λ), of r̂ and of |r̂| with
-the mean EL2N of the parents, and of r̂ with what a step on the pair costs the failure set."""
+"""Of a student with a teacher, on a fixed sample of pairs of training rows with λ uniform in (0, 1), and of its teacher
+on the test rows: share with r̂ < 0, means of r̂ and |r̂|, rank correlations of |r̂| with min(λ, 1 - λ), of r̂ and of |r̂|
+with the mean EL2N of the parents, and of r̂ with what a step on the pair costs the failure set."""
 
 TIMES = ("overtakes_accuracy", "overtakes_log_loss", "crossing", "crossing_later")
-"""Epochs until the student is better than its teacher on the test rows, by accuracy and by log-loss, and until less than
-half of the pairs have r̂ < 0, each one more than all epochs where that does not happen; and the third less the first."""
+"""Epochs until the student is better than its teacher on the test rows, by accuracy and by log-loss, and until less
+than half of the pairs have r̂ < 0, each one more than all epochs where that never happens; the third less the first."""
 
 TAILS = ("tail_lambda", "centre_lambda", "tail_el2n", "centre_el2n")
-"""Means of min(λ, 1 - λ) and of EL2N over the pairs with the largest |r̂| (tail), and with that nearest to 0 (centre)."""
+"""Means of min(λ, 1 - λ) and of EL2N over the pairs with the largest |r̂| (tail), and with the least (centre)."""
 
 RANKINGS = ("suspects_risk", "suspects_credit", "suspects_el2n", "suspects_loss")
 """With ``mislabel``: share of wrong labels among as many rows as have one, those that a ranking puts first."""
@@ -60,49 +56,6 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     },
 }
 """What differs from the defaults of the kind ``pu``; what is left out of a group is one of these."""
-
-
-@dataclass(frozen=True, config=STRICT)
-class StudentConfig:
-    """What students do otherwise than their teachers.
-
-    Attributes:
-        mixing: ``mixup``, ``cutmix`` (of images), or ``regmixup``: mixup's loss is added to that of the rows as they are.
-        alpha: of λ ~ Beta(α, α); None = as in ``training``. alpha_schedule: over the epochs; None = as in ``training``.
-    """
-
-    mixing: Mixing = "mixup"
-    alpha: float | None = Field(default=None, ge=0)
-    alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] | None = None
-
-
-@dataclass(frozen=True, config=STRICT)
-class GuideConfig:
-    """How a teacher guides.
-
-    Attributes:
-        draws: every row of a batch is paired so many times, and of the pairs that the filter keeps the first
-            ``training.batch_size`` enter. With 1 a filter that keeps half of the pairs makes updates of half as many;
-            with enough of them each update has a full batch, as many updates and as many pairs for every filter.
-        mean: what the sum over the pairs that enter is divided by: their number (``kept``), so that every update is a
-            full step, or the size of the batch (``batch``), so that each pair weighs the same and few pairs move little.
-        warmup: share of the epochs before the filter is put in. until: share of the epochs after which it is taken out.
-        refresh: the teacher is replaced by the student, as it then is, every so many epochs; 0 = never.
-    """
-
-    draws: PositiveInt = 1
-    mean: Literal["kept", "batch"] = "kept"
-    warmup: float = Field(default=0.0, ge=0, lt=1)
-    until: float = Field(default=1.0, gt=0, le=1)
-    refresh: Count = 0
-
-    @model_validator(mode="after")
-    def _guides_at_some_time(self) -> "GuideConfig":
-        if self.draws > 1 and self.mean == "batch":
-            raise ValueError("mean: batch has little effect where draws fill the batch; leave one of them out")
-        if not self.warmup < self.until:
-            raise ValueError(f"warmup is {self.warmup} and until {self.until}: expected warmup below until")
-        return self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -206,7 +159,7 @@ class GuidedExperiment(AnyExperiment):
         return ("teacher", "sees", *swept(self.grid))
 
     def cells(self) -> list[GuidedCell]:
-        """The student without a teacher and every teacher, at every grid point that makes another of them; and students.
+        """The student without a teacher and every teacher, where a grid point makes another of them; and students.
 
         >>> cells = GuidedExperiment(teachers=("plain",), sees=("all",), filters=("low", "high")).cells()
         >>> [(cell.method_name, cell.teacher, cell.sees) for cell in cells]
@@ -218,7 +171,9 @@ class GuidedExperiment(AnyExperiment):
         teachers = [(teacher, sees) for teacher in self.teachers for sees in self.sees]
         cells, made = [], []
         for point in points(self.grid):
-            of_teachers = {path: value for path, value in point.items() if path.split(".")[0] not in ("student", "guide")}
+            of_teachers = {
+                path: value for path, value in point.items() if path.split(".")[0] not in ("student", "guide")
+            }
             if of_teachers not in made:
                 made.append(of_teachers)
                 cells.append(self._cell(NONE, None, None, of_teachers))

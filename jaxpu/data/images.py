@@ -48,7 +48,12 @@ def mnist(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
         ValueError: The images are neither in ``JAXPU_DATA_DIR`` nor to be had from OpenML, or there are fewer rows.
     """
     return _dataset(
-        "mnist", mnist.__doc__, (0, 2, 4, 6, 8), (rows, test_rows), "LeCun, Cortes, Burges (1998), MNIST", "CC BY-SA 3.0"
+        "mnist",
+        mnist.__doc__,
+        (0, 2, 4, 6, 8),
+        (rows, test_rows),
+        "LeCun, Cortes, Burges (1998), MNIST",
+        "CC BY-SA 3.0",
     )
 
 
@@ -60,7 +65,9 @@ def fashion_mnist(*, rows: int | None = None, test_rows: int | None = None) -> D
     Options, shapes and errors: as of :func:`mnist`.
     """
     source = "Xiao, Rasul, Vollgraf (2017), Fashion-MNIST, arXiv 1708.07747"
-    return _dataset("fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), (rows, test_rows), source, "MIT (Zalando SE)")
+    return _dataset(
+        "fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), (rows, test_rows), source, "MIT (Zalando SE)"
+    )
 
 
 def cifar10(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
@@ -71,7 +78,9 @@ def cifar10(*, rows: int | None = None, test_rows: int | None = None) -> Dataset
     Options and errors: as of :func:`mnist`, of 50,000 training images. Returns x (n, 32, 32, 3).
     """
     source = "Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images"
-    return _dataset("cifar10", cifar10.__doc__, (0, 1, 8, 9), (rows, test_rows), source, "none stated; free use with citation")
+    return _dataset(
+        "cifar10", cifar10.__doc__, (0, 1, 8, 9), (rows, test_rows), source, "none stated; free use with citation"
+    )
 
 
 def _dataset(

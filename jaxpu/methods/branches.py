@@ -103,8 +103,8 @@ def objective_of(methods: Iterable[Method]) -> Objective:
     methods = [checked(method) for method in methods]
     if len({structure_of(method) for method in methods}) != 1:
         raise ValueError(
-            "methods of one program have mixup, pairing, batching, memory, mixes and plain passes in common; group them "
-            "by structure_of"
+            "methods of one program have mixup, pairing, batching, memory, mixes and plain passes in common; group "
+            "them by structure_of"
         )
     used = {method.penalty for method in methods}
     return Objective(

@@ -168,7 +168,9 @@ def describe(method: Method) -> str:
     if method.mixes != "none":
         mixed = f"{text}, on rows and labels mixed by {method.mixes}"
         weight = "" if method.mixed_weight == 1 else f"{method.mixed_weight:g} · "
-        return f"{weight}{mixed}" + (f", + {method.plain_weight:g} · the same, not mixed" if method.plain_weight else "")
+        return f"{weight}{mixed}" + (
+            f", + {method.plain_weight:g} · the same, not mixed" if method.plain_weight else ""
+        )
     if not method.mixup:
         return text
     weight = "λ" if method.weight_by_lambda else f"{method.weight:g}"

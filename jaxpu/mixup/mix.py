@@ -1,4 +1,4 @@
-"""How a row and its partner become one: the convex combination at the heart of mixup, or a box of the partner's image."""
+"""How a row and its partner become one: the convex combination of mixup, or a box of the partner's image."""
 
 import jax
 import jax.numpy as jnp
@@ -68,7 +68,9 @@ def cutmix(
     """
     x, partner, lam = jnp.asarray(x), jnp.asarray(partner), jnp.asarray(lam)
     if x.ndim not in (3, 4):
-        raise ValueError(f"x has shape {x.shape}, expected images, (n, h, w) or (n, h, w, c): take mixup for other rows")
+        raise ValueError(
+            f"x has shape {x.shape}, expected images, (n, h, w) or (n, h, w, c): take mixup for other rows"
+        )
     if partner.shape != x.shape[:1] or lam.shape not in ((), x.shape[:1]):
         mix(x, partner, lam)  # says so
     keys, side = jax.random.split(key), jnp.sqrt(1 - lam)
@@ -81,7 +83,7 @@ def cutmix(
 
 def _covered(key: Key[Array, ""], size: int, share: Float[Array, "..."]) -> Num[Array, "... size"]:
     """Which pixels of a side a box covers that takes a share of it, wherever its centre falls."""
-    half: Int[Array, "..."] = jnp.floor(size * share).astype(jnp.int32) // 2
+    half: Int[Array, ...] = jnp.floor(size * share).astype(jnp.int32) // 2
     centre = jax.random.randint(key, share.shape, 0, size)
     place = jnp.arange(size)
     return (place >= (centre - half)[..., None]) & (place < (centre + half)[..., None])

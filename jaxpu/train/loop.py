@@ -117,7 +117,9 @@ def advance(
     """
     every = config.evaluate_every
     if epochs % every:
-        raise ValueError(f"epochs is {epochs}, expected a multiple of evaluate_every, {every}: evaluations end a segment")
+        raise ValueError(
+            f"epochs is {epochs}, expected a multiple of evaluate_every, {every}: evaluations end a segment"
+        )
     train_one = functools.partial(_trained, key, data=data, config=config, hyper=hyper, update=update)
 
     def epoch(state: State, _: None) -> tuple[State, History]:

@@ -79,7 +79,7 @@ class Seen(NamedTuple):
 
 
 Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
-"""How much each mixed row counts, (n,) in [0, 1], held fixed; with it may come numbers to record as ``train_<name>``."""
+"""How much each mixed row counts, (n,) in [0, 1], held fixed; numbers beside it are recorded as ``train_<name>``."""
 
 
 def update(

@@ -1,4 +1,4 @@
-"""What training data are worth to a network, judged by one that knows its failures, and training on what a filter keeps.
+"""What training data are worth to a network, judged by one that knows its failures; training on what a filter keeps.
 
 r̂ of rows and of mixed pairs (``risk``), what it says of classes, λ and parents (``pairs``), other scores of rows
 (``scores``), filters (``filters``), and guided training (``guided``).

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Int, Key
 
-from jaxpu.config.guided import FILTERS
+from jaxpu.config.guide import FILTERS
 
 __all__ = ["FILTERS", "chosen", "keep"]
 

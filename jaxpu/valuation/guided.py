@@ -90,7 +90,7 @@ def update(
     hyper: Hyper,
     progress: Scalar,
     guide: Guide,
-    choices: Choices = Choices(),
+    choices: Choices,
 ) -> tuple[Carry, StepTerms]:
     """One update on the pairs that the guide lets through, Σ m ℓ / Σ m; where there is none the gradient is 0.
 

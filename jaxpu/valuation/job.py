@@ -15,7 +15,8 @@ from jax import numpy as jnp
 
 from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
-from jaxpu.config.guided import FILTERS, TEACHER, GuidedCell, GuidedExperiment
+from jaxpu.config.guide import FILTERS
+from jaxpu.config.guided import TEACHER, GuidedCell, GuidedExperiment
 from jaxpu.data import Dataset, Prepared, Rows, splitting
 from jaxpu.methods import METHODS, objective
 from jaxpu.runs.job import Functions, Job, Run, identity
@@ -33,7 +34,7 @@ TEACHERS, STUDENTS = range(2)
 
 
 class Static(NamedTuple):
-    """What a program is compiled for: the training, how it is guided, whether teachers are measured, labels are wrong."""
+    """What a program is compiled for: the training, how it is guided, whether its teacher is measured, labels wrong."""
 
     train: train.Config
     choices: Choices
@@ -128,7 +129,9 @@ def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
     arrays = data.arrays(runs[0].cell.data, source)
     shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     given = functools.partial(inputs, source=source, static=static)
-    return Job(static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep, every=static.train.evaluate_every)
+    return Job(
+        static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep, every=static.train.evaluate_every
+    )
 
 
 def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static:
@@ -212,7 +215,9 @@ def _key(key: Array, own: Inputs) -> Array:
 
 def _init(static: Static, key: Array, shared: dict[str, Array], own: Inputs) -> train.State:
     state = train.init(_key(key, own), _data(shared, own), static.train, own.hyper)
-    return state._replace(memory=Taught(own.guide.teacher, jnp.zeros((), jnp.int32))) if static.choices.refresh else state
+    return (
+        state._replace(memory=Taught(own.guide.teacher, jnp.zeros((), jnp.int32))) if static.choices.refresh else state
+    )
 
 
 def _advance(

@@ -1,6 +1,7 @@
 """What is measured of a student and its teacher after an epoch: r̂ of a fixed sample of pairs, and of wrong labels."""
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,9 @@ PAIRINGS = 8
 AT_ONCE = 512
 
 
-def measure(seen: ProbeInput, *, teacher: models.Variables, wrong: Bool[Array, " n"] | None = None) -> Float[Array, " k"]:
+def measure(
+    seen: ProbeInput, *, teacher: models.Variables, wrong: Bool[Array, " n"] | None = None
+) -> Float[Array, " k"]:
     """All numbers, one after the other, as :func:`jaxpu.valuation.record.record` takes them apart.
 
     In order :data:`jaxpu.config.guided.OF_PAIRS`, ``TAILS`` and ``RANKINGS``, |r̂| and r̂ by λ, and of the pairs with the
@@ -36,15 +39,13 @@ def measure(seen: ProbeInput, *, teacher: models.Variables, wrong: Bool[Array, "
     knows = functools.partial(seen.model.logits, teacher)
     first, second = jax.random.randint(jax.random.key(0), (2, PAIRS), 0, seen.data.n_train)
     lam = jax.random.permutation(jax.random.key(1), (jnp.arange(PAIRS) + 0.5) / PAIRS)
-    x, y = (features(seen.data, seen.data.train[at]) for at in (first, second)), [
-        seen.data.y[seen.data.train[at]] for at in (first, second)
-    ]
-    x = list(x)
-    mixed = _mixed(*x, lam)
-    risk = relative_risk(knows(mixed), seen.logits(mixed), *y, lam)
-    hard = jnp.stack([scores.el2n(seen.logits(rows), labels) for rows, labels in zip(x, y, strict=True)])
+    x1, x2 = (features(seen.data, seen.data.train[at]) for at in (first, second))
+    y1, y2 = (seen.data.y[seen.data.train[at]] for at in (first, second))
+    mixed = _mixed(x1, x2, lam)
+    risk = relative_risk(knows(mixed), seen.logits(mixed), y1, y2, lam)
+    hard = jnp.stack([scores.el2n(seen.logits(x1), y1), scores.el2n(seen.logits(x2), y2)])
     folded, size = jnp.minimum(lam, 1 - lam), jnp.abs(risk)
-    harm = -_slope_on_failures(seen, mixed, y, lam)
+    harm = -_slope_on_failures(seen, mixed, y1, y2, lam)
     rho = pairs.rank_correlation
     of_pairs = [(risk < 0).mean(), risk.mean(), size.mean(), rho(size, folded), rho(risk, hard.mean(0))]
     of_pairs += [rho(size, hard.mean(0)), rho(risk, harm), *_on_test(seen, knows)]
@@ -53,7 +54,9 @@ def measure(seen: ProbeInput, *, teacher: models.Variables, wrong: Bool[Array, "
     tails = [folded[tail].mean(), folded[centre].mean(), hard.mean(0)[tail].mean(), hard.mean(0)[centre].mean()]
     ranked = [jnp.full((), jnp.nan)] * 4 if wrong is None else _rankings(seen, teacher, wrong)
     places = pairs.extremes(risk, EXTREME)
-    each = jnp.stack([lam, risk, hard.max(0), hard.min(0), *(seen.data.train[at].astype(lam.dtype) for at in (first, second))])
+    each = jnp.stack(
+        [lam, risk, hard.max(0), hard.min(0), *(seen.data.train[at].astype(lam.dtype) for at in (first, second))]
+    )
     by_lambda = [pairs.by_lambda(values, lam, BINS) for values in (size, risk)]
     return jnp.concatenate([jnp.stack([*of_pairs, *tails, *ranked]), *by_lambda, each[:, places].reshape(-1)])
 
@@ -63,15 +66,15 @@ def _mixed(x: Array, partner: Array, lam: Array) -> Array:
     return weight * x + (1 - weight) * partner
 
 
-def _on_test(seen: ProbeInput, knows: object) -> list[Scalar]:
+def _on_test(seen: ProbeInput, knows: Callable[[Array], Array]) -> list[Scalar]:
     """Accuracy and log-loss of the teacher."""
     y = seen.data.y[seen.data.test]
-    z = lax.map(lambda row: knows(row[None])[0], seen.x_test, batch_size=AT_ONCE)  # pyright: ignore
+    z = lax.map(lambda row: knows(row[None])[0], seen.x_test, batch_size=AT_ONCE)
     return [multiclass.accuracy(z, y), multiclass.log_loss(z, y)]
 
 
-def _slope_on_failures(seen: ProbeInput, mixed: Array, y: list[Array], lam: Array) -> Float[Array, " n"]:
-    """⟨∇H of a pair, ∇ of the loss of the failure set⟩, of the test rows that the student gets wrong; one forward pass."""
+def _slope_on_failures(seen: ProbeInput, mixed: Array, y1: Array, y2: Array, lam: Array) -> Float[Array, " n"]:
+    """⟨∇H of a pair, ∇ of the loss of the failure set⟩, the test rows that the student gets wrong; one forward pass."""
     params, labels = seen.variables.params, seen.data.y[seen.data.test]
 
     def of_failures(params: models.Params) -> Scalar:
@@ -79,7 +82,7 @@ def _slope_on_failures(seen: ProbeInput, mixed: Array, y: list[Array], lam: Arra
         return losses.cross_entropy(z, labels, mask=lax.stop_gradient(failures(z, labels)))
 
     def of_pairs(params: models.Params) -> Array:
-        return mixed_cross_entropy(seen.logits(mixed, params), *y, lam)
+        return mixed_cross_entropy(seen.logits(mixed, params), y1, y2, lam)
 
     return jax.jvp(of_pairs, (params,), (jax.grad(of_failures)(params),))[1]
 
@@ -96,7 +99,8 @@ def _rankings(seen: ProbeInput, teacher: models.Variables, wrong: Array) -> list
     def paired(key: Array) -> tuple[Array, Array, Array]:
         partner = jax.random.randint(key, y.shape, 0, seen.data.n_train)
         lam = jax.random.uniform(jax.random.fold_in(key, 1), y.shape)
-        return relative_risk(*both(_mixed(x, x[partner], lam)), y, y[partner], lam), partner, lam
+        taught, learned = both(_mixed(x, x[partner], lam))
+        return relative_risk(taught, learned, y, y[partner], lam), partner, lam
 
     risk, partner, lam = (each.reshape(-1) for each in lax.map(paired, jax.random.split(jax.random.key(2), PAIRINGS)))
     rows = jnp.tile(jnp.arange(len(y)), PAIRINGS)

@@ -64,10 +64,14 @@ def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:
     row |= {name: value for name, value in valued.items() if name not in OF_PAIRS}
     path = {"path_epoch": epochs.tolist()} | {f"path_{name}": _listed(known, name) for name in PATH}
     frame = pl.DataFrame([row | path], infer_schema_length=None)
-    absent = [pl.lit(None, pl.Float64).alias(name) for name in (*OF_PAIRS, *TIMES, *TAILS, *RANKINGS) if name not in row]
-    lists = [name for name in (*BY_LAMBDA, *_EXTREMES, *(f"path_{name}" for name in PATH))]
+    absent = [
+        pl.lit(None, pl.Float64).alias(name) for name in (*OF_PAIRS, *TIMES, *TAILS, *RANKINGS) if name not in row
+    ]
+    lists = [*BY_LAMBDA, *_EXTREMES, *(f"path_{name}" for name in PATH)]
     missing = [pl.lit(None, pl.List(pl.Float64)).alias(name) for name in lists if name not in frame.columns]
-    return frame.with_columns(*absent, *missing, pl.col(*[n for n in lists if n in frame.columns]).cast(pl.List(pl.Float64)))
+    return frame.with_columns(
+        *absent, *missing, pl.col(*[n for n in lists if n in frame.columns]).cast(pl.List(pl.Float64))
+    )
 
 
 _EXTREMES = tuple(f"extreme_{name}" for name in OF_AN_EXTREME)

@@ -1,19 +1,19 @@
-"""r̂: how much worse a network that has learned a failure set F predicts something than one that has not.
+r"""r̂: how much worse a network that has learned a failure set F predicts something than one that has not.
 
-A failure set holds rows that a trained network gets wrong. Let θ | D stand for networks trained on the training set D, and
-θ | D, F for those that have seen F as well. Removing a set C from D changes what is said of F by
+A failure set holds rows that a trained network gets wrong. Let θ | D stand for networks trained on the training set D,
+and θ | D, F for those that have seen F as well. Removing a set C from D changes what is said of F by
 
-    r(C) = log p(F | D \\ C) - log p(F | D) = log E_{θ | D, F}[p(C | θ)⁻¹] - log E_{θ | D}[p(C | θ)⁻¹],
+    r(C) = log p(F | D \ C) - log p(F | D) = log E_{θ | D, F}[p(C | θ)⁻¹] - log E_{θ | D}[p(C | θ)⁻¹],
 
 to first order in log p(C | θ) a sum over C,
 
     r̂(C) = Σ_{z ∈ C} r̂(z),    r̂(z) = E_{θ | D}[log p(y | x, θ)] - E_{θ | D, F}[log p(y | x, θ)],
 
-so that a positive r̂(z) says: without z the failures would be fewer. Of a mixed pair there is no log-likelihood; its mixed
+so that a positive r̂(z) says: without z the failures would be fewer. A mixed pair has no log-likelihood; its mixed
 cross-entropy H takes the place of -log p, r̂ = E_{θ | D, F}[H] - E_{θ | D}[H]. The expectations are means over members,
 networks of several seeds along a leading axis; one network is the special case without that axis.
 
-Source: Tanno et al., "Repairing neural networks by leaving the right past behind", NeurIPS 2022, for r and r̂ of examples.
+Source: Tanno et al., "Repairing neural networks by leaving the right past behind", NeurIPS 2022, for r, and r̂ of rows.
 """
 
 import jax
@@ -26,10 +26,10 @@ from jaxpu.types import Scalar, ScalarLike
 
 
 def log_likelihood(logits: Float[Array, "*members n classes"], labels: Int[Array, " n"]) -> Float[Array, "*members n"]:
-    """log p(y | x, θ) of every row, by every member.
+    """Of every row log p(y | x, θ), by every member.
 
-    >>> log_likelihood(jnp.zeros((1, 4)), jnp.array([0])).round(4).tolist()  # -log 4
-    [-1.3863]
+    >>> round(float(log_likelihood(jnp.zeros((1, 4)), jnp.array([0]))[0]), 4)  # -log 4
+    -1.3863
     """
     log_p = jax.nn.log_softmax(logits)
     return jnp.take_along_axis(log_p, jnp.broadcast_to(labels, log_p.shape[:-1])[..., None], axis=-1)[..., 0]

@@ -22,8 +22,8 @@ AT_ONCE = 128
 def el2n(logits: Float[Array, "*members n classes"], labels: Int[Array, " n"]) -> Float[Array, " n"]:
     """Norm of the error, |p - e_y|, a mean over the members.
 
-    >>> el2n(jnp.zeros((1, 2)), jnp.array([1])).round(4).tolist()  # √½
-    [0.7071]
+    >>> round(float(el2n(jnp.zeros((1, 2)), jnp.array([1]))[0]), 4)  # √½
+    0.7071
     """
     error = jax.nn.softmax(logits) - one_hot(labels, logits.shape[-1])
     sizes = jnp.sqrt(jnp.square(error).sum(axis=-1))
