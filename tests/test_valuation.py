@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import polars as pl
 import pytest
 import scipy.stats
 from hypothesis import given
@@ -178,3 +179,27 @@ def test_credit_loses_nothing_and_conflict_counts_every_pair_once():
     assert float(table.share[0, 2]) == pytest.approx((risk[mine] > 0).mean())
     rho = valuation.rank_correlation(jnp.asarray(risk), jnp.asarray(lam))
     assert float(rho) == pytest.approx(scipy.stats.spearmanr(risk, lam).statistic, abs=1e-5)
+
+
+def test_a_list_of_suspects_goes_to_a_file_and_back(tmp_path):
+    risk = np.array([0.5, np.nan, 2.0])
+    listed = valuation.suspects({"risk": risk, "el2n": [1.0, 2.0, 3.0]}, "risk", rows=[10, 11, 12])
+    listed.write_csv(tmp_path / "suspects.csv")
+    assert pl.read_csv(tmp_path / "suspects.csv")["row"].to_list() == [12, 10, 11]
+    with pytest.raises(ValueError, match="unknown score 'loss'"):
+        valuation.suspects({"risk": risk}, "loss")
+    with pytest.raises(ValueError, match=r"el2n has shape \(2,\), expected \(3,\)"):
+        valuation.suspects({"risk": risk, "el2n": [1, 2]}, "risk")
+
+
+@given(st.integers(0, 1000), st.floats(0, 1), st.floats(0, 1))
+def test_risk_of_positives_with_unlabeled_rows_is_that_of_two_classes(seed, lam, soft):
+    """With q = 1 or 0 it is the risk of a mixed pair with two logits (0, z); in between it is linear in q."""
+    z = np.random.default_rng(seed).normal(size=(2, 5)).astype(np.float32)
+    got = {q: np.asarray(valuation.positive_unlabeled_risk(*map(jnp.asarray, z), lam, q)) for q in (0.0, 1.0, soft)}
+    two = [np.stack([np.zeros(5), each], axis=1) for each in z]
+    ones = np.ones(5, int)
+    for q, partner in ((0.0, 0 * ones), (1.0, ones)):
+        wanted = numpy_h(two[0], ones, partner, lam) - numpy_h(two[1], ones, partner, lam)
+        np.testing.assert_allclose(got[q], wanted, atol=2e-5)
+    np.testing.assert_allclose(got[soft], soft * got[1.0] + (1 - soft) * got[0.0], atol=2e-5)

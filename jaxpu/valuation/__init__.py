@@ -12,10 +12,12 @@ from jaxpu.valuation.risk import (
     failures,
     log_likelihood,
     mixed_cross_entropy,
+    positive_unlabeled_risk,
     relative_risk,
     removal_gain,
 )
 from jaxpu.valuation.scores import el2n, grand
+from jaxpu.valuation.suspects import suspects
 
 __all__ = [
     "FILTERS",
@@ -35,8 +37,10 @@ __all__ = [
     "keep",
     "log_likelihood",
     "mixed_cross_entropy",
+    "positive_unlabeled_risk",
     "rank_correlation",
     "relative_risk",
     "removal_gain",
+    "suspects",
     "update",
 ]

@@ -54,7 +54,8 @@ def mixed_cross_entropy(
     1.3863
     """
     first, second = (log_likelihood(logits, y) for y in (labels, partner_labels))
-    return -(lam * first + (1 - lam) * second)
+    weight = jnp.broadcast_to(lam, first.shape)
+    return -(weight * first + (1 - weight) * second)
 
 
 def relative_risk(
@@ -75,6 +76,30 @@ def relative_risk(
     0.0
     """
     knows, learns = (mixed_cross_entropy(z, labels, partner_labels, lam) for z in (teacher, student))
+    return _mean(knows) - _mean(learns)
+
+
+def positive_unlabeled_risk(
+    teacher: Float[Array, "*members n"],
+    student: Float[Array, "*others n"],
+    lam: Float[Array, " n"] | ScalarLike,
+    soft: Float[Array, " n"] | ScalarLike,
+) -> Float[Array, " n"]:
+    """r̂ of labeled positives mixed with unlabeled rows, of networks with one logit a row.
+
+    The label of the mixture is positive to the degree w = λ + (1 - λ) q, so that H = -w log p - (1 - w) log(1 - p).
+
+    Args:
+        teacher, student: logits at the mixed inputs, as for :func:`relative_risk`. lam: λ, the positive's share.
+        soft: q, what stands for the label of the unlabeled row: the class prior, or a network's probability.
+
+    >>> teacher, student = jnp.array([2.0]), jnp.array([0.0])
+    >>> round(float(positive_unlabeled_risk(teacher, student, 1.0, 0.3)[0]), 4)  # log(1 + e^-2) - log 2
+    -0.5662
+    """
+    knows, learns = (
+        jax.nn.softplus(-z) + (1 - jnp.broadcast_to(lam + (1 - lam) * soft, z.shape)) * z for z in (teacher, student)
+    )
     return _mean(knows) - _mean(learns)
 
 

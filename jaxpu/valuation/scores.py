@@ -25,7 +25,8 @@ def el2n(logits: Float[Array, "*members n classes"], labels: Int[Array, " n"]) -
     >>> round(float(el2n(jnp.zeros((1, 2)), jnp.array([1]))[0]), 4)  # √½
     0.7071
     """
-    error = jax.nn.softmax(logits) - one_hot(labels, logits.shape[-1])
+    p = jax.nn.softmax(logits)
+    error = p - jnp.broadcast_to(one_hot(labels, p.shape[-1]), p.shape)
     sizes = jnp.sqrt(jnp.square(error).sum(axis=-1))
     return sizes.mean(axis=tuple(range(sizes.ndim - 1)))
 
