@@ -101,7 +101,7 @@ def ways(runs: Any, metric: str) -> Canvas:
         for axis, sees in zip(canvas.subplots(1, 2, sharey=True), SEES, strict=True):
             for method, colour in COLOURS.items():
                 mine = frame.filter(pl.col("method") == method, (pl.col("sees") == sees) | pl.col("sees").is_null())
-                mine = mine.filter(pl.col(f"path_{metric}").is_not_null())
+                mine = mine.filter(pl.col(f"path_{metric}").list.first().is_not_null())
                 if mine.is_empty():
                     continue
                 epochs = mine["path_epoch"][0].to_list()

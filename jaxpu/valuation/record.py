@@ -16,7 +16,7 @@ from jaxpu.train import ProbeInput
 from jaxpu.valuation.measure import BINS, EXTREME, OF_AN_EXTREME, PROBE
 
 PATH = ("accuracy", "auc", "log_loss", "kept", *OF_PAIRS[:7])
-"""What is recorded of every epoch that was evaluated; null where there is no teacher."""
+"""What is recorded of every epoch that was evaluated; nulls where there is no teacher."""
 
 BY_LAMBDA = ("lambda_size", "lambda_risk")
 """Columns of lists: means of |r̂| and r̂ at the last epoch in equal bins of λ."""
@@ -78,8 +78,8 @@ _EXTREMES = tuple(f"extreme_{name}" for name in OF_AN_EXTREME)
 """Columns of lists, in three equal parts: the pairs of the least r̂, of the largest, and of that nearest to 0."""
 
 
-def _listed(known: Mapping[str, np.ndarray], name: str) -> list[float] | None:
-    return known[name].tolist() if name in known else None
+def _listed(known: Mapping[str, np.ndarray], name: str) -> list[float | None]:
+    return known[name].tolist() if name in known else [None] * len(known["kept"])
 
 
 def _valued(probe: np.ndarray | None, known: Mapping[str, np.ndarray], epochs: np.ndarray) -> dict[str, Any]:

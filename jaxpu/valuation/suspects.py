@@ -14,7 +14,7 @@ def suspects(scores: Mapping[str, ArrayLike], by: str, *, rows: ArrayLike | None
 
     Args:
         scores: (n,) each, by name: r̂ of rows (:func:`jaxpu.valuation.example_risk`), the value of
-            :func:`jaxpu.valuation.credit`, EL2N, minus the log-likelihood, labels to be shown ... by: the one that ranks.
+            :func:`jaxpu.valuation.credit`, EL2N, minus the log-likelihood, labels to be shown. by: what ranks.
         rows: their row numbers; None = from 0.
 
     Returns:
