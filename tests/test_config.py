@@ -432,6 +432,7 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "alpha": 0.3,
             "alpha_schedule": "constant",
             "lam_per": "batch",
+            "evaluate_every": 1,
             "initial_p": "prior",
         },
         functools.partial(Method, risk="pn"): {
@@ -442,6 +443,9 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "class_weights": "none",
             "effective_beta": 0.999,
             "penalty": "none",
+            "mixes": "none",
+            "plain_weight": 0.0,
+            "mixed_weight": 1.0,
             "anchor": 1.0,
             "pairing": "labeled_positives",
             "detach": True,

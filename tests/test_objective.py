@@ -67,8 +67,8 @@ def expected(name: str) -> tuple[float, float]:
         "vpu_published": np.log(p[unlabeled].mean()) - np.log(p[positive]).mean(),
         "vpudra": pudra(positive.sum() / rows.sum()),
     }
-    base = bases.get(name, pudra(PRIOR))
     m = METHODS[name]
+    base = bases["pn"] if m.mixes != "none" else bases.get(name, pudra(PRIOR))
     if not m.mixup:
         return base, 0.0
     a = m.anchor.start if isinstance(m.anchor, Schedule) else m.anchor

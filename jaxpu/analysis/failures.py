@@ -8,7 +8,7 @@ import polars as pl
 
 from jaxpu import collapse
 from jaxpu.analysis import rates
-from jaxpu.analysis.selection import columns_of, select, trajectory
+from jaxpu.analysis.selection import columns_of, evaluated, select, trajectory
 from jaxpu.config import Experiment, point_label
 
 
@@ -54,12 +54,14 @@ def analyze(runs: pl.DataFrame, experiment: Experiment) -> list[MethodAnalysis]:
 def _method(group: pl.DataFrame, experiment: Experiment, several: bool) -> MethodAnalysis:
     frame, diagnoses = select(group, experiment)
     selected = list(zip(frame["seed"], frame["selection"], diagnoses, strict=True))
-    last, flags = [], []
+    last, flags, onsets = [], [], []
     for run in group.partition_by("run_id", maintain_order=True):
-        columns = trajectory(columns_of(run))
-        last.append(collapse.diagnose_run(columns, -1))
+        recorded = columns_of(run)
+        columns, epochs = trajectory(recorded), evaluated(recorded) + 1
+        last.append(collapse.diagnose_run(columns, -1, epochs=epochs))
         flags.append(np.asarray(collapse.fallen_epochs(columns)))
-    onsets = [epoch for seen in flags if seen[-1] and (epoch := collapse.onset_epoch(seen)) is not None]
+        if flags[-1][-1] and (place := collapse.onset_epoch(flags[-1])) is not None:
+            onsets.append(float(epochs[place - 1]))
     onset = float(np.median(onsets)) if onsets else float("nan")
     rules = dict.fromkeys(rule for _, rule, _ in selected)
     rows = [Row("last epoch (training alone)", rates.judge_method(last))]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from jaxpu import collapse
 from jaxpu.config import END, AnyExperiment, Cell, Experiment, RuleChoice, expand
@@ -115,11 +115,25 @@ def kept_columns(recorded: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(told) and not name.startswith("val@")]
 
 
+def evaluated(columns: dict[str, np.ndarray]) -> Int[np.ndarray, " k"]:
+    """Places of the epochs in which the network was evaluated: any number of test or validation is known, or none ever.
+
+    >>> evaluated({"train_loss": np.ones(3), "test_oracle_f1": np.array([np.nan, 0.5, 0.6])}).tolist()
+    [1, 2]
+    """
+    measured = [values for name, values in columns.items() if name.startswith(("test_", "val"))]
+    every = np.arange(len(columns["train_loss"]))
+    known = every[~np.isnan(measured).all(axis=0)] if measured else every
+    return known if len(known) else every
+
+
 def trajectory(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns of one run as :func:`jaxpu.collapse.diagnose_run` takes them.
+    """The columns of one run as :func:`jaxpu.collapse.diagnose_run` takes them, of the epochs that were evaluated.
 
     Those of the test rows; where their labels are not known, what P and U tell of the validation rows.
     """
+    at = evaluated(columns)
+    columns = {name: values[at] for name, values in columns.items()}
     judged = "test_" if "test_oracle_f1" in columns else "val_"
     found = {name.removeprefix(judged): values for name, values in columns.items() if name.startswith(judged)}
     return found | {"loss": columns["train_loss"]}
@@ -146,6 +160,8 @@ def _select_one(
         kept, looked_at, defined = replay(
             columns[choice.column], sign=rule.sign, patience=settings.patience, min_delta=settings.min_delta
         )
+        at = evaluated(columns)
+        kept = kept if defined else int(at[max(np.searchsorted(at, kept, "right") - 1, 0)])
     row: dict[str, Any] = {
         "selection": choice.name,
         "epoch": kept + 1,
@@ -165,12 +181,12 @@ def _select_one(
 def _diagnose(
     columns: dict[str, np.ndarray], reported: np.ndarray | None, cell: Cell, kept: int, looked_at: int
 ) -> collapse.Diagnosis | None:
-    judged = trajectory(columns)
+    # a rule judges the run that it would have trained: later epochs are there for other rules' patience
+    trained = {name: values[: max(looked_at, kept + 1)] for name, values in columns.items()}
+    at, judged = evaluated(trained), trajectory(trained)
     if reported is not None:
-        judged |= {"oracle_f1_decision": reported}
+        judged |= {"oracle_f1_decision": reported[at]}
     elif "unlabeled_positive" not in judged:
         return None
-    # a rule judges the run that it would have trained: later epochs are there for other rules' patience
-    trained = {name: values[:looked_at] for name, values in judged.items()}
-    driver = columns["train_target"][:looked_at] if cell.method.mixup else None
-    return collapse.diagnose_run(trained, kept, driver=driver)
+    driver = columns["train_target"][at] if cell.method.mixup else None
+    return collapse.diagnose_run(judged, int(np.searchsorted(at, kept)), driver=driver, epochs=at + 1)

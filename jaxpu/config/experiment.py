@@ -173,6 +173,17 @@ class Experiment(AnyExperiment):
         return self
 
     @model_validator(mode="after")
+    def _rules_see_an_epoch_within_their_patience(self) -> "Experiment":
+        every, patience = self.training.evaluate_every, self.selection.patience
+        for rule in self.selection.rules if every > patience else ():
+            if rule.column:
+                raise ValueError(
+                    f"training.evaluate_every is {every}, and rule {rule.name!r} gives up after selection.patience = "
+                    f"{patience} epochs; expected no more than that"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _rules_have_their_validation_set(self) -> "Experiment":
         for rule in self.selection.rules:
             if rule.validation is not None and rule.validation not in self.data.validation:

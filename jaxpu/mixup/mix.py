@@ -1,9 +1,9 @@
-"""How a row and its partner become one: the convex combination of mixup, or a box of the partner's image."""
+"""How a row and its partner become one: a convex combination, the heart of mixup, or a box of the partner's image."""
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Int, Key, Num
+from jaxtyping import Bool, Float, Key, Num
 
 from jaxpu.types import Rows, Scalar
 
@@ -44,8 +44,8 @@ def cutmix(
 ) -> tuple[Num[Array, "n h w *c"], Float[Array, "..."]]:
     """Images with a box of their partner's, and λ, the share of the image that is their own.
 
-    The box has the sides h √(1 - λ) and w √(1 - λ), rounded down to pixels, and a centre that is uniform over the
-    image; what reaches beyond the image is cut off, and λ becomes 1 - (area of the box) / (h w).
+    The box has the sides h √(1 - λ) and w √(1 - λ), rounded down to even numbers of pixels, and a centre that is
+    uniform over the image; what reaches beyond the image is cut off, and λ becomes 1 - (area of the box) / (h w).
 
     Args:
         key: of the box's place. x: images, one grey value a pixel or several. partner: indices into the batch, (n,).
@@ -81,9 +81,9 @@ def cutmix(
     return jnp.where(inside, x[partner], x), own
 
 
-def _covered(key: Key[Array, ""], size: int, share: Float[Array, "..."]) -> Num[Array, "... size"]:
+def _covered(key: Key[Array, ""], size: int, share: Float[Array, "..."]) -> Bool[Array, "... size"]:
     """Which pixels of a side a box covers that takes a share of it, wherever its centre falls."""
-    half: Int[Array, ...] = jnp.floor(size * share).astype(jnp.int32) // 2
+    half = jnp.floor(size * share).astype(jnp.int32) // 2
     centre = jax.random.randint(key, share.shape, 0, size)
-    place = jnp.arange(size)
+    place = jnp.arange(size).reshape((1,) * share.ndim + (size,))
     return (place >= (centre - half)[..., None]) & (place < (centre + half)[..., None])

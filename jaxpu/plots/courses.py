@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
+from polars import selectors
 
 from jaxpu.plots.frames import NothingToShow, carried, metric_name, require, run_columns, varying, with_point
 from jaxpu.plots.style import COLOURS, WIDTH, headline, look
@@ -37,6 +38,7 @@ def courses(
     keys = ["method", "point", *varying(runs)]
     frame = carried(with_point(runs), x, keys, run_columns(runs)) if "seed" in runs.columns else with_point(runs)
     medians = frame.group_by(*keys, x, maintain_order=True).agg(pl.col(metrics).median()).sort(x, maintain_order=True)
+    medians = medians.with_columns(selectors.float().fill_nan(None))  # not every epoch need be evaluated
     if not rows:
         names = pl.concat_str(
             "method", pl.when(pl.col("point") != "").then("point"), separator=" · ", ignore_nulls=True

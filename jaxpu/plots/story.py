@@ -130,7 +130,8 @@ def _lines(axis: Axes, path: pl.DataFrame, names: dict[str, tuple[str, str]]) ->
     names = {column: look for column, look in names.items() if column in path.columns}
     for column, (_, colour) in names.items():
         look = {"color": colour, "linewidth": 1.5, "marker": "o", "markersize": 3}
-        axis.plot(path["epoch"], path[column], zorder=3, **look)
+        known = path.filter(pl.col(column).is_not_nan())  # not every epoch need be evaluated
+        axis.plot(known["epoch"], known[column], zorder=3, **look)
     colour_key(axis, dict(names.values()))
     low, high = axis.get_ylim()
     if low >= -0.1 and high <= 1.1:

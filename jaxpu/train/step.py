@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import optimizers
 from jaxpu.train.inputs import Config, Data, History, features
-from jaxpu.types import Scalar
+from jaxpu.types import Scalar, ScalarLike
 
 
 def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransformation:
@@ -79,7 +79,7 @@ class Seen(NamedTuple):
 
 
 Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
-"""How much each mixed row counts, (n,) in [0, 1], held fixed; numbers beside it are recorded as ``train_<name>``."""
+"""How much each mixed row counts, (n,) in [0, 1], a constant; numbers beside it are recorded as ``train_<name>``."""
 
 
 def update(
@@ -91,7 +91,7 @@ def update(
     hyper: Hyper,
     progress: Scalar,
     weigh: Weigh | None = None,
-    mean_over: Literal["kept", "rows"] = "kept",
+    over_rows: ScalarLike = 0.0,
 ) -> tuple[Carry, StepTerms]:
     """One update, with the numbers of the epoch. A batch that is skipped leaves everything as it is.
 
@@ -102,8 +102,8 @@ def update(
             the run and the epoch.
         weigh: m of each mixed row, for methods that mix labels: the mixed loss is Σ m ℓ / Σ m, 0 where all m are, and
             the share that is kept, Σ m / n, is recorded as ``train_kept``. None = all count.
-        mean_over: ``rows``: times the share that is kept, Σ m ℓ / n without class weights, so that an update on few
-            rows is a small one.
+        over_rows: 1 multiplies the mixed loss by the share that is kept, so that without class weights it is Σ m ℓ / n,
+            and an update on few rows a small one; may be traced.
 
     Raises:
         ValueError: ``weigh`` for a method that mixes no labels, or whose risk weighs no rows.
@@ -119,7 +119,7 @@ def update(
     if config.objective.mixes == "none":
         loss = functools.partial(_loss, keys, **given)
     else:
-        loss = functools.partial(_mixed_loss, keys, weigh=weigh, mean_over=mean_over, **given)
+        loss = functools.partial(_mixed_loss, keys, weigh=weigh, over_rows=over_rows, **given)
     grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
     change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
     params = cast(models.Params, optax.apply_updates(carry.params, change))
@@ -198,7 +198,7 @@ def _mixed_loss(
     config: Config,
     hyper: Hyper,
     weigh: Weigh | None,
-    mean_over: str,
+    over_rows: ScalarLike,
 ) -> tuple[Scalar, _Aux]:
     """As :func:`_loss`, where the risk gets mixed rows with mixed labels; the plain pass is there if it has a weight.
 
@@ -220,7 +220,7 @@ def _mixed_loss(
         more = {"kept": weights.sum() / jnp.maximum(batch.mask.sum(), 1.0), **more}
     logits, state = training(state, seen.x, key=dropout)
     value, clipped = risk(logits, batch.labeled, batch.mask, y=y, weights=weights)
-    value = hyper.mixed_weight * value * (more["kept"] if weigh and mean_over == "rows" else 1.0)
+    value = hyper.mixed_weight * value * (jnp.where(jnp.asarray(over_rows) > 0, more["kept"], 1.0) if weigh else 1.0)
     loss = base + value if config.objective.plain else value
     return loss, (objective.Terms(loss, base, value, jnp.full((), jnp.nan), clipped), more, logits, state)
 
