@@ -65,22 +65,16 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     if "guided_fashion" not in results.done:
         return {}
     runs = _runs(results, "guided_fashion")
-    scores = [_beside(runs, *row, ("accuracy", "log_loss"), ("accuracy", "log-loss")) for row in SOURCE]
+    scores = [_beside(runs, row, ("accuracy", "log_loss"), ("accuracy", "log-loss")) for row in SOURCE]
     columns = ("probe_weight_norm", "probe_input_loss_gradient_norm")
-    norms = [_beside(runs, *row, columns, ("weight norm", "input gradient")) for row in NORMS]
+    norms = [_beside(runs, row, columns, ("weight norm", "input gradient")) for row in NORMS]
     return {"source": pl.DataFrame(scores), "norms": pl.DataFrame(norms)}
 
 
 def _beside(
-    runs: pl.DataFrame,
-    name: str,
-    method: str,
-    sees: str | None,
-    first: float | None,
-    second: float | None,
-    columns: tuple[str, str],
-    heads: tuple[str, str],
+    runs: pl.DataFrame, of: tuple[Any, ...], columns: tuple[str, str], heads: tuple[str, str]
 ) -> dict[str, Any]:
+    name, method, sees, first, second = of
     mine = runs.filter(pl.col("method") == method, pl.col("sees").eq_missing(pl.lit(sees)))
     row: dict[str, Any] = {"network": name}
     for column, head, said in zip(columns, heads, (first, second), strict=True):

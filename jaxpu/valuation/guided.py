@@ -4,7 +4,7 @@ The loop and the update are those of :mod:`jaxpu.train`, for a method that mixes
 """
 
 import functools
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,11 +27,13 @@ class Guide(NamedTuple):
     Attributes:
         teacher: the network that judges pairs; where the filter keeps all of them it is not asked for anything.
         which: place of the filter in :data:`~jaxpu.valuation.FILTERS`.
+        over_rows: 1 divides the loss by the rows of the batch, 0 by the pairs that enter.
         warmup, until: the shares of the epochs between which the filter is in.
     """
 
     teacher: models.Variables
     which: Any
+    over_rows: Any
     warmup: Any
     until: Any
 
@@ -41,12 +43,10 @@ class Choices(NamedTuple):
 
     Attributes:
         draws: how many partners each row of a batch gets; as many pairs as the batch has rows enter at most.
-        mean: what the loss is divided by, the pairs that are ``kept``, or the rows of the ``batch``.
         refresh: epochs after which the student becomes the teacher; 0 = never.
     """
 
     draws: int = 1
-    mean: Literal["kept", "batch"] = "kept"
     refresh: int = 0
 
 
@@ -114,7 +114,7 @@ def update(
         hyper=hyper,
         progress=progress,
         weigh=functools.partial(weigh, guide=guide, draws=choices.draws),
-        mean_over="rows" if choices.mean == "batch" else "kept",
+        over_rows=guide.over_rows,
     )
     return moved._replace(memory=taught), terms
 

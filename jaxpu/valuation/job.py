@@ -143,7 +143,7 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
     static = pu.static_part(_supervised(cell), source, prepared)
     if static.outputs == 2:
         static = dataclasses.replace(static, probes=(*static.probes, (TWO_CLASSES, two_classes)))
-    choices = Choices(cell.guide.draws, cell.guide.mean, cell.guide.refresh)
+    choices = Choices(cell.guide.draws, cell.guide.refresh)
     return Static(static, choices, cell.method_name in FILTERS, cell.mislabel > 0)
 
 
@@ -172,6 +172,7 @@ def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Stat
     guide = Guide(
         judge[0] if judge else _nobody(static.train, source.x.shape[1:]),
         np.int32(FILTERS.index(cell.method_name) if run.needs else WHOLE),
+        np.float32(cell.guide.mean == "batch"),
         np.float32(cell.guide.warmup),
         np.float32(cell.guide.until),
     )
