@@ -31,7 +31,7 @@ def check(experiment: AnyExperiment, dataset: Dataset | None = None) -> None:
 def _metrics(experiment: AnyExperiment, dataset: Dataset | None) -> Collection[str]:
     asked = {claim.metric for claim in experiment.claims if not claim.verdicts}
     if not isinstance(experiment, Experiment):
-        return experiment.METRICS
+        return (*experiment.METRICS, *(f"probe_{probe.rpartition(':')[2]}" for probe in experiment.probes))
     labels = experiment.data.truth and (dataset is None or dataset.y is not None)
     if labels and asked <= {*BY_RULE}:
         return BY_RULE  # without a look at what training records, which takes a second

@@ -26,7 +26,8 @@ HEAVY_TAILED |= dict.fromkeys(
     "of guided training: a student that starves stays at chance, and its filter keeps all or nothing",
 )
 HEAVY_TAILED |= dict.fromkeys(
-    ("epoch", "epochs_run", "iterations", "ranked_at", "healthy_at", "flipped_at"),
+    ("epoch", "epochs_run", "iterations", "ranked_at", "healthy_at", "flipped_at")
+    + ("overtakes_accuracy", "overtakes_log_loss", "crossing", "crossing_later"),
     "a time until something happens, which in some runs takes many times as long",
 )
 """Columns of ``selected`` of which a mean over seeds cannot be judged, and why: the rare run is not in the sample."""

@@ -10,7 +10,8 @@ verdict             rule
 stopped_early       collapsed at the last epoch, while a longer run of the same seed is healthy at its end
 self_reinforcing    collapsed at the last epoch, and the driver went down with it: it ends at or below
                     driver_share of its reference, and moved together with the mean score
-                    (|correlation| ≥ driver_correlation), or was down all the time
+                    (|correlation| ≥ driver_correlation), or was as far down in every epoch: starved from the
+                    start there is nothing that it could move together with
 diverged            at the selected or the last epoch scores are not finite; or at the last epoch the loss
                     is not, or |loss| exceeds exploding_loss times its least value (or 1)
 selection_artefact  the selected epoch is not healthy, and a later one is
@@ -144,7 +145,7 @@ def _holding(epoch: Diagnosis, e: Mapping[str, float], thresholds: Thresholds) -
 def _went_down(e: Mapping[str, float], thresholds: Thresholds) -> bool:
     down = e["driver_end"] <= thresholds.driver_share * e["driver_reference"]
     together = abs(e["driver_correlation"]) >= thresholds.driver_correlation
-    always_down = e["driver_range"] <= thresholds.driver_steady * e["driver_reference"]
+    always_down = e["driver_most"] <= thresholds.driver_share * e["driver_reference"]
     return down and (together or always_down)
 
 
@@ -189,7 +190,7 @@ def _longer(longer: Assessment, epochs: int) -> dict[str, float]:
     }
 
 
-_DRIVER_NAMES = ("driver_end", "driver_reference", "driver_range", "driver_correlation")
+_DRIVER_NAMES = ("driver_end", "driver_reference", "driver_most", "driver_correlation")
 
 
 def _driver(driver: Float[np.ndarray, " epochs"], run: Assessment, reference: float | None) -> dict[str, float]:
@@ -205,7 +206,7 @@ def _driver(driver: Float[np.ndarray, " epochs"], run: Assessment, reference: fl
     return {
         "driver_end": float(driver[-1]),
         "driver_reference": against,
-        "driver_range": float(np.ptp(driver)),
+        "driver_most": float(driver.max()),
         "driver_correlation": float(np.corrcoef(driver, mean)[0, 1]) if varies else 0.0,
     }
 

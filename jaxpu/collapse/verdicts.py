@@ -52,8 +52,6 @@ class Thresholds:
             diverged.
         driver_share: Share of its reference that a driver may keep and still count as gone down.
         driver_correlation: |Pearson correlation| of driver and mean score from which they move together.
-        driver_steady: Range of the driver over the run, as a share of its reference, up to which it stood
-            still: if it is down at the end, it was down all the time.
     """
 
     good_auc: float = 0.7
@@ -67,7 +65,6 @@ class Thresholds:
     exploding_loss: float = 100.0
     driver_share: float = 0.5
     driver_correlation: float = 0.8
-    driver_steady: float = 0.05
 
     def __post_init__(self) -> None:
         if not self.inverted_auc < self.good_auc:

@@ -34,11 +34,12 @@ class Images(NamedTuple):
     y_test: Int8[np.ndarray, " m"]
 
 
-def mnist(*, rows: int | None = None) -> Dataset:
+def mnist(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
     """Handwritten digits as 28 x 28 grey values in [-1, 1]; positive = even digits.
 
     Args:
-        rows: use the first so many training images, and a sixth as many test images; None uses all 60,000.
+        rows: use the first so many training images; None uses all 60,000. test_rows: use the first so many test images;
+            None uses a sixth as many as of training, all 10,000 if rows is None.
 
     Returns:
         x (n, 28, 28), not to be standardised further, with the official test split.
@@ -47,11 +48,16 @@ def mnist(*, rows: int | None = None) -> Dataset:
         ValueError: The images are neither in ``JAXPU_DATA_DIR`` nor to be had from OpenML, or there are fewer rows.
     """
     return _dataset(
-        "mnist", mnist.__doc__, (0, 2, 4, 6, 8), rows, "LeCun, Cortes, Burges (1998), MNIST", "CC BY-SA 3.0"
+        "mnist",
+        mnist.__doc__,
+        (0, 2, 4, 6, 8),
+        (rows, test_rows),
+        "LeCun, Cortes, Burges (1998), MNIST",
+        "CC BY-SA 3.0",
     )
 
 
-def fashion_mnist(*, rows: int | None = None) -> Dataset:
+def fashion_mnist(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
     """Pieces of clothing as 28 x 28 grey values in [-1, 1]; positive = worn above the waist.
 
     The positive classes are T-shirt, pullover, dress, coat and shirt (0, 2, 3, 4, 6).
@@ -59,10 +65,12 @@ def fashion_mnist(*, rows: int | None = None) -> Dataset:
     Options, shapes and errors: as of :func:`mnist`.
     """
     source = "Xiao, Rasul, Vollgraf (2017), Fashion-MNIST, arXiv 1708.07747"
-    return _dataset("fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), rows, source, "MIT (Zalando SE)")
+    return _dataset(
+        "fashion_mnist", fashion_mnist.__doc__, (0, 2, 3, 4, 6), (rows, test_rows), source, "MIT (Zalando SE)"
+    )
 
 
-def cifar10(*, rows: int | None = None) -> Dataset:
+def cifar10(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
     """Photographs as 32 x 32 values of three colours in [-1, 1]; positive = vehicles, the others are animals.
 
     The positive classes are airplane, automobile, ship and truck (0, 1, 8, 9).
@@ -70,13 +78,20 @@ def cifar10(*, rows: int | None = None) -> Dataset:
     Options and errors: as of :func:`mnist`, of 50,000 training images. Returns x (n, 32, 32, 3).
     """
     source = "Krizhevsky (2009), Learning Multiple Layers of Features from Tiny Images"
-    return _dataset("cifar10", cifar10.__doc__, (0, 1, 8, 9), rows, source, "none stated; free use with citation")
+    return _dataset(
+        "cifar10", cifar10.__doc__, (0, 1, 8, 9), (rows, test_rows), source, "none stated; free use with citation"
+    )
 
 
 def _dataset(
-    name: str, doc: str | None, positive: Sequence[int], rows: int | None, source: str, licence: str
+    name: str,
+    doc: str | None,
+    positive: Sequence[int],
+    rows: tuple[int | None, int | None],
+    source: str,
+    licence: str,
 ) -> Dataset:
-    images = _first(read_images(name), rows)
+    images = _first(read_images(name), *rows)
     x = np.concatenate([images.x_train, images.x_test]).astype(np.float32)
     classes = np.concatenate([images.y_train, images.y_test])
     return Dataset(
@@ -101,13 +116,13 @@ def scaled(grey: Float32[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
     return (grey / 255 - 0.5) / 0.5
 
 
-def _first(images: Images, rows: int | None) -> Images:
-    if rows is None:
-        return images
-    most = len(images.x_train)
-    if not 6 <= rows <= most:
+def _first(images: Images, rows: int | None, test_rows: int | None) -> Images:
+    most, most_test = len(images.x_train), len(images.x_test)
+    if rows is not None and not 6 <= rows <= most:
         raise ValueError(f"rows is {rows}, expected 6 to {most}, or none for all")
-    test = rows // 6
+    if test_rows is not None and not 1 <= test_rows <= most_test:
+        raise ValueError(f"test_rows is {test_rows}, expected 1 to {most_test}, or none for a sixth of rows")
+    test = test_rows or (most_test if rows is None else rows // 6)
     return Images(images.x_train[:rows], images.y_train[:rows], images.x_test[:test], images.y_test[:test])
 
 

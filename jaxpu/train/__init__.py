@@ -13,6 +13,7 @@ key, data and numbers alone. What is static stands in :class:`Config`, what is t
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History, ProbeInput, features
 from jaxpu.train.loop import INIT, LAMBDA, SHUFFLE, STEPS, Run, State, advance, finished, init, key_of, train
+from jaxpu.train.step import update
 
 __all__ = [
     "INIT",
@@ -32,4 +33,5 @@ __all__ = [
     "init",
     "key_of",
     "train",
+    "update",
 ]

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
+from jaxpu import losses
 from jaxpu.errors import unknown
 from jaxpu.functions import load
 from jaxpu.margins import one_hot, own_margin
@@ -36,6 +37,17 @@ def input_gradient_norm(seen: ProbeInput) -> Scalar:
     return _mean(lax.map(norm, seen.x_train, batch_size=AT_ONCE), seen)
 
 
+def input_loss_gradient_norm(seen: ProbeInput) -> Scalar:
+    """Mean over the training rows of |∂ℓ/∂x|, ℓ the cross-entropy of the true label, by the network as it predicts."""
+    y = seen.data.y[seen.data.train]
+
+    def norm(row: tuple[Array, Array]) -> Scalar:
+        slope = jax.grad(lambda x: losses.cross_entropy(seen.logits(x[None]), row[1][None]))(row[0])
+        return jnp.sqrt(jnp.vdot(slope, slope))
+
+    return _mean(lax.map(norm, (seen.x_train, y), batch_size=AT_ONCE), seen)
+
+
 def mean_margin(seen: ProbeInput) -> Scalar:
     """Mean over the training rows of m = ±z by the true label, of many classes the log odds of the true one."""
     y = seen.data.y[seen.data.train]
@@ -49,7 +61,10 @@ def _mean(values: Array, seen: ProbeInput) -> Scalar:
     return jnp.vdot(values, seen.data.counts) / seen.data.counts.sum()
 
 
-PROBES: dict[str, Probe] = {f.__name__: f for f in (weight_norm, input_gradient_norm, mean_margin)}
+_OF_LABELS = (input_loss_gradient_norm, mean_margin)
+"""Those that need true labels."""
+
+PROBES: dict[str, Probe] = {f.__name__: f for f in (weight_norm, input_gradient_norm, *_OF_LABELS)}
 """The probes that have a name."""
 
 
@@ -70,8 +85,8 @@ def resolve(names: Sequence[str | Probe], truth: bool = True) -> tuple[tuple[str
     twice = sorted({name for name in columns if columns.count(name) > 1})
     if twice:
         raise ValueError(f"probes: {', '.join(twice)} appears twice; a probe is recorded by the name of its function")
-    if not truth and any(probe is mean_margin for _, probe in found):
-        raise ValueError("probes: mean_margin needs true labels, and only observed ones are known; leave it out")
+    for name in (name for name, probe in found if probe in _OF_LABELS and not truth):
+        raise ValueError(f"probes: {name} needs true labels, and only observed ones are known; leave it out")
     return tuple(found)
 
 

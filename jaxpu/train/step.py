@@ -61,7 +61,7 @@ class Seen(NamedTuple):
         x: the mixed inputs, as the network gets them. y: the labels of the rows, (n,), of the partners ``y[partner]``.
         partner: (n,). lam: λ, the share of the row itself, one for the batch or one a row.
         mask: (n,) 0 = padding. rows: (n,) places in the training set.
-        variables: the network before the update. logits: from inputs to its logits, outside of training.
+        variables: the network before the update, of ``model``. logits: from inputs to its logits, outside of training.
         key: for draws of one's own. progress: the share of the epochs that is done.
     """
 
@@ -71,6 +71,7 @@ class Seen(NamedTuple):
     lam: Array
     mask: Array
     rows: Array
+    model: models.Model
     variables: models.Variables
     logits: Callable[[Array], Array]
     key: Array
@@ -235,7 +236,7 @@ def _mixed(keys: StepKeys, batch: _Batch, carry: Carry, config: Config) -> tuple
     hard = batch.y if config.outputs == 1 else one_hot(batch.y, config.outputs)
     before = models.Variables(carry.params, carry.model_state)
     logits, key = functools.partial(model.logits, before), jax.random.fold_in(keys.partner, WEIGH)
-    seen = Seen(x, batch.y, partner, lam, batch.mask, batch.places, before, logits, key, batch.progress)
+    seen = Seen(x, batch.y, partner, lam, batch.mask, batch.places, model, before, logits, key, batch.progress)
     return seen, mixup.mix(hard.astype(batch.x.dtype), partner, lam)
 
 

@@ -1,23 +1,24 @@
 """Guided training: a student learns the mixed pairs that a filter on r̂ lets through.
 
-The loop is that of :mod:`jaxpu.train`; what differs is the update, :func:`update`.
+The loop and the update are those of :mod:`jaxpu.train`, for a method that mixes labels; a guide weighs the mixed rows.
 """
 
 import functools
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import optax
 from jax import Array, lax
 
-from jaxpu import losses, mixup, models
-from jaxpu.margins import one_hot
+from jaxpu import models, train
 from jaxpu.methods.objective import Hyper
-from jaxpu.train import Config, Data, features
-from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer
+from jaxpu.train import Config, Data
+from jaxpu.train.step import Carry, Seen, StepKeys, StepTerms
 from jaxpu.types import Scalar
-from jaxpu.valuation.risk import keep, relative_risk
+from jaxpu.valuation.filters import FILTERS, chosen, keep
+from jaxpu.valuation.risk import relative_risk
+
+WHOLE = FILTERS.index("whole")
 
 
 class Guide(NamedTuple):
@@ -26,18 +27,58 @@ class Guide(NamedTuple):
     Attributes:
         teacher: the network that judges pairs; where the filter keeps all of them it is not asked for anything.
         which: place of the filter in :data:`~jaxpu.valuation.FILTERS`.
+        over_rows: 1 divides the loss by the rows of the batch, 0 by the pairs that enter.
+        warmup, until: the shares of the epochs between which the filter is in.
     """
 
     teacher: models.Variables
     which: Any
+    over_rows: Any
+    warmup: Any
+    until: Any
 
 
-class Terms(NamedTuple):
-    """Of an update: the loss, the share of the pairs that entered it, and the mean of r̂ over all of them."""
+class Choices(NamedTuple):
+    """What of guiding shapes the program; static.
 
-    loss: Scalar
-    kept: Scalar
-    relative_risk: Scalar
+    Attributes:
+        draws: how many partners each row of a batch gets; as many pairs as the batch has rows enter at most.
+        refresh: epochs after which the student becomes the teacher; 0 = never.
+    """
+
+    draws: int = 1
+    refresh: int = 0
+
+
+class Taught(NamedTuple):
+    """What a run carries where its teacher is replaced: the teacher, and how often it was."""
+
+    teacher: models.Variables
+    times: Any
+
+
+def weigh(seen: Seen, *, guide: Guide, draws: int = 1) -> tuple[Array, dict[str, Scalar]]:
+    """1 for the pairs that enter a student's loss, by teacher and student as they predict outside of training.
+
+    Beside it the share of the pairs that the filter keeps, and the mean of r̂ over all, 0 where it was not asked for.
+
+    Args:
+        seen: the mixed batch, with every row ``draws`` times. guide: who filters.
+    """
+    mask = seen.mask.astype(seen.x.dtype)
+    filtered = (guide.which != WHOLE) & (seen.progress >= guide.warmup) & (seen.progress < guide.until)
+    here = seen.logits(seen.x)
+    model = functools.partial(seen.model.logits, guide.teacher)
+    judged = lax.cond(
+        filtered,
+        lambda: relative_risk(model(seen.x), here, seen.y, seen.y[seen.partner], seen.lam),
+        lambda: jnp.zeros(len(seen.y), here.dtype),
+    )
+    kept = keep(judged, jnp.where(filtered, guide.which, WHOLE), key=seen.key, mask=mask)
+    rows = jnp.maximum(mask.sum(), 1)
+    enters = chosen(kept, len(kept) // draws) if draws > 1 else kept
+    told = {"passed": kept.sum() / rows, "entered": draws * enters.sum() / rows}
+    return enters, told | {"relative_risk": (mask * judged).sum() / rows}
 
 
 def update(
@@ -49,41 +90,38 @@ def update(
     hyper: Hyper,
     progress: Scalar,
     guide: Guide,
-    loss: str = "cross_entropy",
+    choices: Choices,
 ) -> tuple[Carry, StepTerms]:
-    """One update; a batch of mere padding leaves everything as it is.
-
-    A batch is mixed with a shuffle of itself, inputs and labels alike. A pair counts where the filter keeps it, by
-    teacher and student as they predict outside of training: Σ m ℓ(λ yᵢ + (1 - λ) yⱼ) / Σ m, m held fixed. Where nothing
-    is kept the gradient is 0, and what moves the parameters is momentum and weight decay alone.
+    """One update on the pairs that the guide lets through, Σ m ℓ / Σ m; where there is none the gradient is 0.
 
     Args:
         carry, step, data, config, hyper, progress: as of :func:`jaxpu.train.step.update`. guide: who filters.
-        loss: name in :data:`jaxpu.losses.CLASSIFICATION`; static.
-
-    Source: Zhang et al., "mixup: beyond empirical risk minimization", ICLR 2018, for the mixing.
+        choices: the static part.
     """
     places, mask, lam, keys = step
-    x, y = features(data, data.train[places]), data.y[data.train[places]]
-    partner = mixup.shuffle(keys.partner, jnp.ones_like(places), mask=mask)
-    mixed = mixup.mix(x, partner, lam)
-    labels = mixup.mix(one_hot(y, config.outputs).astype(x.dtype), partner, lam)
-    model = models.build(config.model, x.shape[1:], config.outputs)
-    before = models.Variables(carry.params, carry.model_state)
-    judged = relative_risk(model.logits(guide.teacher, mixed), model.logits(before, mixed), y, y[partner], lam)
-    kept = mask * keep(judged, guide.which)
+    if choices.draws > 1:
+        places, mask = jnp.tile(places, choices.draws), jnp.tile(mask, choices.draws)
+        lam = jnp.tile(lam, choices.draws) if lam.ndim else lam
+    taught = carry.memory
+    if choices.refresh:
+        taught = _refreshed(carry, progress, config, choices.refresh)
+        guide = guide._replace(teacher=taught.teacher)
+    moved, terms = train.update(
+        carry._replace(memory=None),
+        (places, mask, lam, keys),
+        data=data,
+        config=config,
+        hyper=hyper,
+        progress=progress,
+        weigh=functools.partial(weigh, guide=guide, draws=choices.draws),
+        over_rows=guide.over_rows,
+    )
+    return moved._replace(memory=taught), terms
 
-    def objective(params: models.Params) -> tuple[Scalar, models.ModelState]:
-        apply = functools.partial(model.apply, params, carry.model_state, train=True)
-        logits, state = apply(mixed, key=keys.dropout, mask=mask.astype(x.dtype))
-        return losses.CLASSIFICATION[loss](logits, labels, mask=kept), state
 
-    (value, model_state), grads = jax.value_and_grad(objective, has_aux=True)(carry.params)
-    change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
-    params = cast(models.Params, optax.apply_updates(carry.params, change))
-    moved = Carry(params, model_state, opt_state, carry.memory)
-    counted = mask.any()
-    moved = jax.tree.map(functools.partial(jnp.where, counted), moved, carry)
-    rows = jnp.maximum(mask.sum(), 1)
-    terms = Terms(lax.stop_gradient(value), kept.sum() / rows, (mask * judged).sum() / rows)
-    return moved, StepTerms(cast(Any, terms), 1.0 - counted.astype(jnp.float32), counted.astype(jnp.float32))
+def _refreshed(carry: Carry, progress: Scalar, config: Config, every: int) -> Taught:
+    """The student in the teacher's place, at the first step after so many epochs."""
+    times = jnp.round(progress * config.epochs).astype(jnp.int32) // every
+    due = times > carry.memory.times
+    student = models.Variables(carry.params, carry.model_state)
+    return Taught(jax.tree.map(functools.partial(jnp.where, due), student, carry.memory.teacher), times)

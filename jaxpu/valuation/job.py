@@ -15,25 +15,31 @@ from jax import numpy as jnp
 
 from jaxpu import config, data, models, train
 from jaxpu.config import Cell, SelectionConfig
+from jaxpu.config.guide import FILTERS
 from jaxpu.config.guided import TEACHER, GuidedCell, GuidedExperiment
-from jaxpu.data import Dataset, Prepared, Rows
+from jaxpu.data import Dataset, Prepared, Rows, splitting
 from jaxpu.methods import METHODS, objective
 from jaxpu.runs.job import Functions, Job, Run, identity
 from jaxpu.selection import RuleChoice
 from jaxpu.train import job as pu
-from jaxpu.valuation.guided import Guide, update
+from jaxpu.valuation.guided import WHOLE, Choices, Guide, Taught, update
+from jaxpu.valuation.measure import PROBE, measure
 from jaxpu.valuation.record import TWO_CLASSES, record, two_classes
-from jaxpu.valuation.risk import FILTERS
+
+SURROGATES = {"mse": "savage", "mae": "sigmoid"} | {n: n for n in ("mae_mse", "bonus", "encouraging", "focal")}
+"""The margin losses behind the classification losses."""
 
 TEACHERS, STUDENTS = range(2)
 """What the random numbers of a seed are for."""
 
 
 class Static(NamedTuple):
-    """What a program is compiled for: the training, and the loss of mixed rows."""
+    """What a program is compiled for: the training, how it is guided, whether its teacher is measured, labels wrong."""
 
     train: train.Config
-    loss: str
+    choices: Choices
+    measured: bool
+    mislabeled: bool
 
 
 class Inputs(NamedTuple):
@@ -43,6 +49,14 @@ class Inputs(NamedTuple):
     hyper: objective.Hyper
     role: Any
     guide: Guide
+    wrong: "Wrong"
+
+
+class Wrong(NamedTuple):
+    """Training rows whose label is replaced, and by what."""
+
+    rows: np.ndarray
+    labels: np.ndarray
 
 
 def runs(experiment: GuidedExperiment) -> list[Run]:
@@ -73,8 +87,9 @@ def runs(experiment: GuidedExperiment) -> list[Run]:
 
 
 def _place(cell: GuidedCell) -> str:
-    """The grid point, whoever teaches."""
-    return config.digest({path: value for path, value in cell.point.items() if path not in ("teacher", "sees")})
+    """The part of the grid point that makes another teacher, whoever teaches."""
+    own = ("teacher", "sees", "student", "guide")
+    return config.digest({path: value for path, value in cell.point.items() if path.split(".")[0] not in own})
 
 
 def _told(cell: GuidedCell) -> tuple[Any, str]:
@@ -105,7 +120,7 @@ def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:
             source = _source(cell)
             static = static_part(cell, source, data.prepare(cell.data, source, run.seed))
             statics[id(cell)] = static, cell.sees == "all" and cell.method_name == TEACHER, source.content
-        groups.setdefault((*statics[id(cell)], cell.method_name == TEACHER), []).append(run)
+        groups.setdefault((*statics[id(cell)], cell.method_name not in FILTERS), []).append(run)
     return [_job(static, mine, keep) for (static, *_, keep), mine in groups.items()]
 
 
@@ -128,14 +143,17 @@ def static_part(cell: GuidedCell, source: Dataset, prepared: Prepared) -> Static
     static = pu.static_part(_supervised(cell), source, prepared)
     if static.outputs == 2:
         static = dataclasses.replace(static, probes=(*static.probes, (TWO_CLASSES, two_classes)))
-    return Static(static, cell.loss)
+    choices = Choices(cell.guide.draws, cell.guide.refresh)
+    return Static(static, choices, cell.method_name in FILTERS, cell.mislabel > 0)
 
 
 def _supervised(cell: GuidedCell) -> Cell:
-    training = cell.training if cell.mixes else dataclasses.replace(cell.training, alpha=0.0)
+    surrogate = {"surrogate": SURROGATES[cell.loss]} if cell.loss != "cross_entropy" else {}
+    preset = "pn_mixup" if cell.mixing == "plain" else f"pn_{cell.mixing}"  # a plain network has λ = 1
+    method = dataclasses.replace(METHODS[preset], options=surrogate)
     last = RuleChoice("last")
     return Cell(
-        "pn", METHODS["pn"], dict(cell.point), cell.data, cell.model, training,
+        "pn", method, dict(cell.point), cell.data, cell.model, cell.trained,
         SelectionConfig(rules=(last,), default=last), cell.probes, "multiclass", cell.seeds, cell.first_seed,
     )  # fmt: skip
 
@@ -147,13 +165,35 @@ def inputs(run: Run, needed: Mapping[str, Any], *, source: Dataset, static: Stat
     teacher = cell.method_name == TEACHER
     rows = prepared.rows
     if teacher and cell.sees == "all":
-        every = np.concatenate([rows.train, rows.val, rows.test])
+        every = np.concatenate([rows.train, rows.test])
         rows = rows._replace(train=every, n_train=np.int32(len(every)), n_labeled=np.int32(len(every)))
     hyper = pu.traced_part(_supervised(cell), prepared)
     judge = [models.Variables(**needed[run_id]) for run_id in run.needs]
-    which = FILTERS.index(cell.method_name) if run.needs else FILTERS.index("whole")
-    guide = Guide(judge[0] if judge else _nobody(static.train, source.x.shape[1:]), np.int32(which))
-    return Inputs(rows, hyper, np.int32(TEACHERS if teacher else STUDENTS), guide)
+    guide = Guide(
+        judge[0] if judge else _nobody(static.train, source.x.shape[1:]),
+        np.int32(FILTERS.index(cell.method_name) if run.needs else WHOLE),
+        np.float32(cell.guide.mean == "batch"),
+        np.float32(cell.guide.warmup),
+        np.float32(cell.guide.until),
+    )
+    wrong = mislabeled(source, prepared.rows.train, cell.mislabel, run.seed)
+    role = np.int32(TEACHERS if teacher else STUDENTS)
+    return Inputs(rows, hyper, role, guide, wrong)
+
+
+def mislabeled(source: Dataset, train: np.ndarray, share: float, seed: int) -> Wrong:
+    """Some of the training rows, ⌊share · n⌋, each with another class than its own.
+
+    >>> wrong = mislabeled(_as_classes(data.load("gaussians", n=60), None, True), np.arange(40), 0.1, 0)
+    >>> len(wrong.rows), sorted(set(wrong.labels.tolist()))
+    (4, [0, 1])
+    """
+    draw = splitting.generator(seed, "mislabel")
+    rows = np.sort(draw.choice(train, splitting.floor_of(share, len(train)), replace=False)).astype(np.int32)
+    assert source.classes is not None  # _as_classes has given them
+    classes = int(source.classes.max(initial=1)) + 1
+    shift = draw.integers(1, classes, size=len(rows))
+    return Wrong(rows, ((source.classes[rows] + shift) % classes).astype(np.int32))
 
 
 @functools.lru_cache(maxsize=8)
@@ -165,7 +205,8 @@ def _nobody(static: train.Config, shape: tuple[int, ...]) -> models.Variables:
 
 
 def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
-    return train.Data(shared["x"], shared["y"], *map(jnp.asarray, own.rows))
+    y = shared["y"].at[own.wrong.rows].set(own.wrong.labels) if len(own.wrong.rows) else shared["y"]
+    return train.Data(shared["x"], y, *map(jnp.asarray, own.rows))
 
 
 def _key(key: Array, own: Inputs) -> Array:
@@ -174,14 +215,22 @@ def _key(key: Array, own: Inputs) -> Array:
 
 
 def _init(static: Static, key: Array, shared: dict[str, Array], own: Inputs) -> train.State:
-    return train.init(_key(key, own), _data(shared, own), static.train, own.hyper)
+    state = train.init(_key(key, own), _data(shared, own), static.train, own.hyper)
+    return (
+        state._replace(memory=Taught(own.guide.teacher, jnp.zeros((), jnp.int32))) if static.choices.refresh else state
+    )
 
 
 def _advance(
     static: Static, key: Array, state: train.State, shared: dict[str, Array], own: Inputs, epochs: int
 ) -> tuple[train.State, train.History]:
-    step = functools.partial(update, guide=own.guide, loss=static.loss)
-    return train.advance(_key(key, own), state, _data(shared, own), static.train, own.hyper, epochs, step)
+    step = functools.partial(update, guide=own.guide, choices=static.choices)
+    arrays, asked = _data(shared, own), static.train
+    if static.measured:
+        wrong = jnp.zeros(len(arrays.y)).at[own.wrong.rows].set(1)[arrays.train] if static.mislabeled else None
+        probe = functools.partial(measure, teacher=own.guide.teacher, wrong=wrong)
+        asked = dataclasses.replace(asked, probes=(*asked.probes, (PROBE, probe)))
+    return train.advance(_key(key, own), state, arrays, asked, own.hyper, epochs, step)
 
 
 def _finished(static: Static, state: train.State) -> Array:
