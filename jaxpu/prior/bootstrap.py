@@ -56,7 +56,9 @@ def estimates(
     return np.array([estimate(rows, w) for rows, w in _draws(labeled, weight, times, random_state)])
 
 
-def _draws(labeled: Labeled, weight: Weights | None, times: int, random_state: int | np.random.Generator) -> Iterator[Resampled]:
+def _draws(
+    labeled: Labeled, weight: Weights | None, times: int, random_state: int | np.random.Generator
+) -> Iterator[Resampled]:
     rng = np.random.default_rng(random_state)
     made = 0
     while made < times:

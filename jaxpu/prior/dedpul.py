@@ -45,7 +45,9 @@ def dedpul(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float:
     return alpha if alpha > COLLAPSED else bend(of_u, w)
 
 
-def density_ratio(z: Scores, labeled: Labeled, weight: Weights) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
+def density_ratio(
+    z: Scores, labeled: Labeled, weight: Weights
+) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """f_P / f_U at points between the least and the largest score of U."""
     if np.ptp(z[labeled]) == 0 or np.ptp(z[~labeled]) == 0:
         raise ValueError("the scores of P or of U are all equal, and have no density; take bbe, which needs none")

@@ -80,4 +80,3 @@ def auc(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float:
     found = tails(z, labeled, weight)
     recall, share = (np.concatenate([[0.0], q]) for q in (found.recall, found.share))
     return float(np.sum(np.diff(share) * (recall[1:] + recall[:-1]) / 2))
-

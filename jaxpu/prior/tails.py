@@ -78,7 +78,9 @@ def checked(z: Scores, labeled: Labeled, weight: Weights | None) -> Weights:
     """
     weight = np.ones(len(z)) if weight is None else np.asarray(weight, float)
     if z.shape != labeled.shape or z.shape != weight.shape:
-        raise ValueError(f"expected a score, a label and a weight a row, got {z.shape}, {labeled.shape}, {weight.shape}")
+        raise ValueError(
+            f"expected a score, a label and a weight a row, got {z.shape}, {labeled.shape}, {weight.shape}"
+        )
     if not np.isfinite(z).all():
         raise ValueError(f"{np.count_nonzero(~np.isfinite(z))} scores are NaN or infinite; remove those rows")
     if not (np.isfinite(weight) & (weight >= 0)).all():

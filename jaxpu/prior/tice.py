@@ -82,7 +82,9 @@ class _Tree:
             best = self._split(grown, judged, free)
             if best is None:
                 continue
-            parts = [tuple(rows[self.code[rows, best] == BINS * best + b] for rows in (grown, judged)) for b in range(BINS)]
+            parts = [
+                tuple(rows[self.code[rows, best] == BINS * best + b] for rows in (grown, judged)) for b in range(BINS)
+            ]
             for _, rows in parts:
                 self._improve(rows)
             spread = self.c * (1 - self.c) * (1 - self.delta)
