@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from jaxpu.prior.tails import Labeled, Weights
 
-Resampled = tuple[np.ndarray, Weights]
+Resampled = tuple[np.ndarray, np.ndarray]
 """Row numbers that were drawn at least once, and how often each was."""
 
 
@@ -72,8 +72,8 @@ def percentiles(found: Float[np.ndarray, " times"], level: float = 0.95) -> tupl
     """The interval of an estimate from its bootstrap.
 
     Example:
-        >>> percentiles(np.arange(101) / 100, 0.9)
-        (0.05, 0.95)
+        >>> [round(end) for end in percentiles(np.arange(101.0), 0.9)]
+        [5, 95]
     """
     low, high = np.quantile(found, [0.5 - level / 2, 0.5 + level / 2])
     return float(low), float(high)

@@ -3,8 +3,9 @@
     rows ─► folds ─► for each candidate: fit on the others, z = logit g − log(n_P / n_U of the others) ─► pooled z
                                                                                           └─► AUC(P, U): the highest
 
-Taking the prior log odds off makes z a log density ratio log f_P / f_U, so that folds of unequal size can be pooled. The
-choice sees no true label, and under SCAR a higher AUC of P against U is a higher AUC of positives against negatives.
+Taking the prior log odds off makes z a log density ratio log f_P / f_U, so that folds of unequal size can be pooled.
+The choice sees no true label, and under SCAR a higher AUC of P against U is a higher AUC of positives against
+negatives.
 """
 
 from collections.abc import Iterable, Mapping

@@ -17,15 +17,15 @@ COLLAPSED = 1e-3
 def dedpul(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float:
     """Difference of estimated densities: the fixed point of α = mean over U of min(1, α f_P / f_U).
 
-    Densities of z are Gaussian kernel estimates; their ratio is smoothed by a running median and made isotonic. Starting at
-    α = 1, EM converges to the largest α that the ratio explains. With a noisy ratio it collapses to 0: then α is where
-    the gap D(α) = α − mean min(1, α f_P / f_U) bends most.
+    Densities of z are Gaussian kernel estimates; their ratio is smoothed by a running median and made isotonic.
+    Starting at α = 1, EM converges to the largest α that the ratio explains. With a noisy ratio it collapses to 0:
+    then α is where the gap D(α) = α − mean min(1, α f_P / f_U) bends most.
 
     Args:
         z: scores (n,), whose values matter: log odds. labeled: where a row is of P. weight: how often each row counts.
 
-    Source: Ivanov, DEDPUL: Difference-of-Estimated-Densities-based Positive-Unlabeled Learning, ICMLA 2020; smoothed and made
-    monotone more simply than there.
+    Source: Ivanov, DEDPUL: Difference-of-Estimated-Densities-based Positive-Unlabeled Learning, ICMLA 2020; smoothed
+    and made monotone more simply than there.
 
     Example:
         >>> z = np.random.default_rng(0).normal(np.repeat([3.0, 3.0, -3.0], 400))

@@ -20,7 +20,11 @@ is shown."""
 
 
 def katz(
-    a: Float[np.ndarray, " k"], b: Float[np.ndarray, " k"], n_unlabeled: float, n_labeled: float, level: float = 0.95
+    a: Float[np.ndarray, " k"],
+    b: Float[np.ndarray, " k"],
+    n_unlabeled: float | int,
+    n_labeled: float | int,
+    level: float = 0.95,
 ) -> tuple[Float[np.ndarray, " k"], Float[np.ndarray, " k"]]:
     """Katz's interval of the ratio (a / n_U) / (b / n_P) of two shares, from counts.
 
@@ -32,7 +36,7 @@ def katz(
     Example:
         >>> low, high = katz(np.array([30.0]), np.array([60.0]), 100, 100)
         >>> round(float(low[0]), 3), round(float(high[0]), 3)
-        (0.359, 0.697)
+        (0.356, 0.702)
     """
     a, b = np.maximum(a, 0.5), np.maximum(b, 1.0)
     se = np.sqrt(np.maximum(0.0, 1 - a / n_unlabeled) / a + np.maximum(0.0, 1 - b / n_labeled) / b)

@@ -45,16 +45,17 @@ def kernel_mean(
 ) -> float:
     """Kernel mean matching: π = 1 − 1 / λ at the λ where d(λ) begins to rise.
 
-    d(λ) = min_{v in the simplex} ‖λ φ(U) + (1 − λ) φ(P) − Σ v_i φ(x_i)‖ is 0 while λ U − (λ − 1) P is a distribution. The
-    rise begins where d' exceeds ν: KM1 ν = 1 / √min(n_P, n_U), KM2 ν = .8 d'(1) + .2 ‖φ(U) − φ(P)‖. The kernel is Gaussian on
-    standardised features, its width that of .1 to 10 times the median distance with the largest ‖φ(U) − φ(P)‖.
+    d(λ) = min_{v in the simplex} ‖λ φ(U) + (1 − λ) φ(P) − Σ v_i φ(x_i)‖ is 0 while λ U − (λ − 1) P is a distribution.
+    The rise begins where d' exceeds ν: KM1 ν = 1 / √min(n_P, n_U), KM2 ν = .8 d'(1) + .2 ‖φ(U) − φ(P)‖. The kernel is
+    Gaussian on standardised features, its width that of .1 to 10 times the median distance with the largest ‖φ(U) −
+    φ(P)‖.
 
     Args:
         x: features (n, d). labeled: where a row is of P. weight: how often each row counts.
         rule: of the threshold. random_state: of the at most 300 rows of P and of U that are used.
 
-    Source: Ramaswamy, Scott and Tewari, Mixture Proportion Estimation via Kernel Embeddings of Distributions, ICML 2016;
-    KM1 and KM2 as named there.
+    Source: Ramaswamy, Scott and Tewari, Mixture Proportion Estimation via Kernel Embeddings of Distributions, ICML
+    2016; KM1 and KM2 as named there.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -110,7 +111,7 @@ def distance_at(found: Embedded, scale: float) -> tuple[float, float]:
 
 
 def nearest(kernel: Float[np.ndarray, "k k"], target: Float[np.ndarray, " k"], steps: int = 1500) -> np.ndarray:
-    """argmin over the simplex of (v − target)ᵀ K (v − target), by accelerated projected gradients with restarts.
+    """Minimise (v − target)ᵀ K (v − target) over the simplex, by accelerated projected gradients with restarts.
 
     Source: Beck and Teboulle, SIAM Journal on Imaging Sciences 2009; O'Donoghue and Candès, Foundations of
     Computational Mathematics 2015.

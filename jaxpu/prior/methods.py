@@ -11,9 +11,9 @@ from jaxpu.prior.dedpul import dedpul
 from jaxpu.prior.kernel_mean import kernel_mean
 from jaxpu.prior.on_scores import bbe, elkan_noto
 from jaxpu.prior.penl1 import pen_l1
+from jaxpu.prior.tails import Labeled, Weights
 from jaxpu.prior.tedn import tedn
 from jaxpu.prior.tice import tice
-from jaxpu.prior.tails import Labeled, Weights
 
 
 class Estimator(NamedTuple):
@@ -21,7 +21,8 @@ class Estimator(NamedTuple):
 
     Attributes:
         estimate: a function of cross-fitted scores, of features, or of both, as ``on`` says.
-        on: "scores" (z, labeled, weight), "features" (x, labeled, fold, weight) or "refit" (x, labeled, cross-fit, candidates).
+        on: "scores" (z, labeled, weight), "features" (x, labeled, fold, weight) or "refit" (x, labeled, cross-fit,
+        candidates).
         summary: what it does and how it errs, a sentence. source: authors and year.
     """
 
@@ -49,7 +50,7 @@ METHODS: dict[str, Estimator] = {
     "km2": Estimator(_km("km2"), "features", "kernel means, threshold of the slope", "Ramaswamy, Scott, Tewari 2016"),
     "tice": Estimator(tice, "features", "purest part of a tree; too high", "Bekker, Davis 2018"),
 }
-"""Estimators by name. The second estimator of Elkan and Noto, e3, is left out: a maximum of noise, it is far too low."""
+"""Estimators by name. Elkan and Noto's e3 is left out: the maximum of noisy scores, it is far too low."""
 
 
 class Estimate(NamedTuple):

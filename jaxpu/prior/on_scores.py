@@ -18,8 +18,8 @@ LOG = math.log(1 / 0.5)
 def bbe(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float:
     """Best bin estimation: π = q_U / q_P at the threshold that minimises an upper bound of it.
 
-    t = argmin [q_U / q_P + (1 + γ) / q_P (√(L / 2n_U) + √(L / 2n_P))], π = min(1, q_U / q_P at t). Only the order of the
-    scores matters.
+    t = argmin [q_U / q_P + (1 + γ) / q_P (√(L / 2n_U) + √(L / 2n_P))], π = min(1, q_U / q_P at t). Only the order of
+    the scores matters.
 
     Args:
         z: scores (n,). labeled: where a row is of P. weight: how often each row counts; None = once.

@@ -23,7 +23,7 @@ MOST = 1 - 1e-4
 
 
 def probability(
-    z: Scores, prior: float, *, of: Of = "unlabeled", n_labeled: float = 0, n_unlabeled: float = 0
+    z: Scores, prior: float | int, *, of: Of = "unlabeled", n_labeled: float | int = 0, n_unlabeled: float | int = 0
 ) -> Float[np.ndarray, " n"]:
     """P(y = 1 | x) from log density ratios.
 
@@ -60,8 +60,8 @@ def probability(
 class Calibration:
     """Isotonic regression of the label on the score, P and U each of total weight 1.
 
-    g' is the balanced probability of P, and log(g' / (1 − g')) the calibrated log density ratio. It must be fitted on scores
-    of rows that the classifier was not fitted on, and used on rows that it was not fitted on itself; see
+    g' is the balanced probability of P, and log(g' / (1 − g')) the calibrated log density ratio. It must be fitted on
+    scores of rows that the classifier was not fitted on, and used on rows that it was not fitted on itself; see
     :func:`cross_calibrated`.
 
     Example:

@@ -1,8 +1,8 @@
 """From the share of positives in U to that of the population and the label frequency, and back.
 
 Every estimator of this room returns π_U, the share of positives among the unlabeled rows. What it means for the
-population depends on where P came from: labeled rows that left one sample (single set), or a sample of their own beside U
-(case-control), where U is the population.
+population depends on where P came from: labeled rows that left one sample (single set), or a sample of their own
+beside U (case-control), where U is the population.
 """
 
 from typing import Literal, NamedTuple
@@ -25,7 +25,9 @@ class Population(NamedTuple):
     label_frequency: float
 
 
-def population(prior: float, n_labeled: float, n_unlabeled: float, scenario: Scenario = "single_set") -> Population:
+def population(
+    prior: float, n_labeled: float | int, n_unlabeled: float | int, scenario: Scenario = "single_set"
+) -> Population:
     """α and c from π_U.
 
     Single set: α = (n_P + π_U n_U) / (n_P + n_U), c = n_P / (n_P + π_U n_U). Case-control: α = π_U.
@@ -46,7 +48,9 @@ def population(prior: float, n_labeled: float, n_unlabeled: float, scenario: Sce
     return Population(positives / (n_labeled + n_unlabeled), n_labeled / positives)
 
 
-def prior_of(alpha: float, n_labeled: float, n_unlabeled: float, scenario: Scenario = "single_set") -> float:
+def prior_of(
+    alpha: float, n_labeled: float | int, n_unlabeled: float | int, scenario: Scenario = "single_set"
+) -> float:
     """π_U from α: the inverse of :func:`population`.
 
     Single set: π_U = (α (n_P + n_U) − n_P) / n_U, which is α (1 − c) / (1 − α c).
@@ -68,7 +72,7 @@ def prior_of(alpha: float, n_labeled: float, n_unlabeled: float, scenario: Scena
     return hidden / n_unlabeled
 
 
-def prior_of_frequency(c: float, n_labeled: float, n_unlabeled: float) -> float:
+def prior_of_frequency(c: float, n_labeled: float | int, n_unlabeled: float | int) -> float:
     """π_U from the label frequency: n_P (1 − c) / (c n_U), at most 1.
 
     Example:
@@ -78,7 +82,7 @@ def prior_of_frequency(c: float, n_labeled: float, n_unlabeled: float) -> float:
     return min(1.0, n_labeled * (1 - c) / (c * n_unlabeled)) if c > 0 else 1.0
 
 
-def _check(share: float, scenario: str, name: str = "prior") -> None:
+def _check(share: float | int, scenario: str, name: str = "prior") -> None:
     if scenario not in SCENARIOS:
         raise ValueError(unknown("scenario", scenario, SCENARIOS))
     if not 0 <= share <= 1:

@@ -23,11 +23,12 @@ def tedn(
 ) -> tuple[float, CrossFit]:
     """BBE on scores of classifiers that were fitted without the rows of U that look most positive.
 
-    Each round leaves the share π̂ of U with the highest scores out of the fitting, scores all rows again, and takes BBE of
-    those scores for the next. The last round counts: the least of them would be biased downwards.
+    Each round leaves the share π̂ of U with the highest scores out of the fitting, scores all rows again, and takes
+    BBE of those scores for the next. The last round counts: the least of them would be biased downwards.
 
     Args:
-        x, labeled, candidates, weight: as in :func:`jaxpu.prior.cross_fit`. first: the first cross-fit; its choice stays.
+        x, labeled, candidates, weight: as in :func:`jaxpu.prior.cross_fit`. first: the first cross-fit; its choice
+        stays.
 
     Returns:
         π_U, and the last cross-fit.

@@ -17,7 +17,6 @@ cost             p > C_FP / (C_FP + C_FN)               what each mistake costs
 from typing import Literal, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from jaxpu.prior.tails import Labeled, Scores, Tails, Weights, tails
 
@@ -38,7 +37,7 @@ class Performance(NamedTuple):
 
 
 def performance(
-    z: Scores, labeled: Labeled, prior: float, threshold: float, weight: Weights | None = None
+    z: Scores, labeled: Labeled, prior: float | int, threshold: float, weight: Weights | None = None
 ) -> Performance:
     """What calling rows with z ≥ t positive is estimated to do among the rows of U.
 
@@ -61,7 +60,7 @@ def performance(
     return Performance(float(threshold), selected, recall, precision, f1)
 
 
-def quantile(z: Scores, labeled: Labeled, prior: float, weight: Weights | None = None) -> float:
+def quantile(z: Scores, labeled: Labeled, prior: float | int, weight: Weights | None = None) -> float:
     """The threshold above which the share of U is nearest π.
 
     Example:
@@ -72,7 +71,7 @@ def quantile(z: Scores, labeled: Labeled, prior: float, weight: Weights | None =
     return float(found.threshold[np.argmin(np.abs(found.share - prior))])
 
 
-def pu_f1(z: Scores, labeled: Labeled, prior: float, weight: Weights | None = None) -> float:
+def pu_f1(z: Scores, labeled: Labeled, prior: float | int, weight: Weights | None = None) -> float:
     """The threshold with the highest estimate of F1, 2 min(π R, Pr) / (π + Pr), the highest of equal ones.
 
     The minimum says that no more rows can be rightly called positive than are called so.
@@ -88,7 +87,7 @@ def pu_f1(z: Scores, labeled: Labeled, prior: float, weight: Weights | None = No
 
 
 def lee_liu(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float:
-    """The threshold with the highest R² / Pr, which is proportional to F1's rival, precision times recall; needs no prior.
+    """The threshold with the highest R² / Pr, which is precision times recall up to a factor; needs no prior.
 
     Where P scores above all of U the quotient is infinite: t is then the lowest such score.
 
@@ -106,7 +105,7 @@ def lee_liu(z: Scores, labeled: Labeled, weight: Weights | None = None) -> float
     return float(found.threshold[np.argmax(found.recall**2 / np.maximum(found.share, 0.5 / found.n_unlabeled))])
 
 
-def budget(z: Scores, labeled: Labeled, rows: float, weight: Weights | None = None) -> float:
+def budget(z: Scores, labeled: Labeled, rows: float | int, weight: Weights | None = None) -> float:
     """The lowest threshold that selects at most so many rows of U; ties are all left out where they would exceed it.
 
     Raises:
@@ -122,7 +121,7 @@ def budget(z: Scores, labeled: Labeled, rows: float, weight: Weights | None = No
     return float(found.threshold[np.flatnonzero(found.unlabeled <= rows)[-1]])
 
 
-def precision(z: Scores, labeled: Labeled, prior: float, target: float, weight: Weights | None = None) -> float:
+def precision(z: Scores, labeled: Labeled, prior: float | int, target: float, weight: Weights | None = None) -> float:
     """The lowest threshold at which the estimated precision π R / Pr among rows of U reaches a target; +∞ if none does.
 
     Raises:
@@ -140,7 +139,7 @@ def precision(z: Scores, labeled: Labeled, prior: float, target: float, weight: 
     return float(found.threshold[reached[-1]]) if len(reached) else float("inf")
 
 
-def cost(false_positive: float, false_negative: float) -> float:
+def cost(false_positive: float | int, false_negative: float | int) -> float:
     """The probability above which calling a row positive costs less: C_FP / (C_FP + C_FN).
 
     It is a threshold for calibrated probabilities, not for scores.
@@ -158,7 +157,12 @@ def cost(false_positive: float, false_negative: float) -> float:
 
 
 def default_threshold(
-    z: Scores, labeled: Labeled, prior: float, weight: Weights | None = None, *, rule: Literal["given", "estimated"]
+    z: Scores,
+    labeled: Labeled,
+    prior: float | int,
+    weight: Weights | None = None,
+    *,
+    rule: Literal["given", "estimated"],
 ) -> float:
     """The quantile where the prior is given, PU-F1 where it was estimated and may be wrong.
 
@@ -171,7 +175,7 @@ def default_threshold(
 
 def _with_none(found: Tails) -> Tails:
     """The thresholds and one above all of them, which selects nothing."""
-    first: Float[np.ndarray, "1"] = np.zeros(1)
+    first = np.zeros(1)
     above = np.full(1, np.inf)
     return Tails(
         *(np.concatenate(pair) for pair in ((above, found.threshold), (first, found.labeled), (first, found.unlabeled)))

@@ -20,10 +20,10 @@ FEWEST = 10.0
 def tice(x: Float[np.ndarray, "n d"], labeled: Labeled, fold: Folds, weight: Weights | None = None) -> float:
     """Tree induction for label frequency estimation: c is at least the labeled share of any part of the space.
 
-    Each fold grows a tree on its own rows, always at the most promising node, by the feature whose quarters of its range
-    hold the highest share of labeled rows, n_l / (n + 5); the other folds' rows in every node met bound
-    c ≥ n_l / n − √(c (1 − c) (1 − δ) / (δ n)) with δ = max(.025, 1 / (1 + .004 n)). The mean over folds of the largest bound
-    is c, first with c = 1/2 in the root, then with that estimate. P and U together are one sample;
+    Each fold grows a tree on its own rows, always at the most promising node, by the feature whose quarters of its
+    range hold the highest share of labeled rows, n_l / (n + 5); the other folds' rows in every node met bound
+    c ≥ n_l / n − √(c (1 − c) (1 − δ) / (δ n)) with δ = max(.025, 1 / (1 + .004 n)). The mean over folds of the largest
+    bound is c, first with c = 1/2 in the root, then with that estimate. P and U together are one sample;
     π_U = n_P (1 − c) / (c n_U).
 
     Args:
