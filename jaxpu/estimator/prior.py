@@ -53,7 +53,7 @@ class PriorEstimator(BaseEstimator):
         >>> abs(found.prior_ - 0.3) < 0.03, found.interval_[0] < 0.3 < found.interval_[1]
         (True, True)
         >>> print(found.statement()[:57])
-        At most 42 % of the unlabeled rows are positive (95 %; as
+        At most 40 % of the unlabeled rows are positive (95 %; as
     """
 
     def __init__(
@@ -109,12 +109,13 @@ class PriorEstimator(BaseEstimator):
         """What can be said of the share of positives, in sentences that say what they assume."""
         few = "" if self.interval_[0] else " So few rows are labeled that no lower end is given."
         low, high = self.interval_
+        estimate = f"{100 * self.prior_:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
         return (
-            f"At most {100 * self.at_most_:.0f} % of the unlabeled rows are positive ({100 * self.level:g} %; assumes "
-            "that the labeled positives are a random sample of all positives). The estimate, "
-            f"{100 * self.prior_:.0f} % ({100 * low:.0f} to {100 * high:.0f} %), is the largest share compatible with the "
-            "data. It is the true share only if some kind of positive is never found among the negatives; otherwise the truth is lower. The lower "
-            f"end assumes this, too.{few}"
+            f"At most {100 * self.at_most_:.0f} % of the unlabeled rows are positive ({100 * self.level:g} %; "
+            "assumes that the labeled positives are a random sample of all positives). The estimate, "
+            f"{estimate}, is the largest share compatible with the data. It is the true share only if some kind of "
+            "positive is never found among the negatives; otherwise the truth is lower. The lower end assumes this, "
+            f"too.{few}"
         )
 
     def __sklearn_tags__(self) -> Any:
