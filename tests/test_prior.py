@@ -1,4 +1,4 @@
-"""Class priors from positive and unlabeled rows: values by hand, limiting cases, invariances, and scikit-learn's checks."""
+"""Class priors from positive and unlabeled rows: values by hand, limits, invariances, scikit-learn's checks."""
 
 import math
 import warnings
@@ -14,7 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jaxpu import prior
 from jaxpu.estimator import PriorEstimator, PriorWarning
-from jaxpu.prior import kernel_mean as km
+from jaxpu.prior.kernel_mean import distance_at, embed, norm_of
 
 ON_SCORES = {"bbe": prior.bbe, "dedpul": prior.dedpul, "pen_l1": prior.pen_l1, "elkan_noto": prior.elkan_noto}
 LOGISTIC = {"logistic": prior.default_candidates()["logistic C=0.03"]}
@@ -124,15 +124,15 @@ def test_interval_covers():
 def test_nearest_distribution_is_that_of_nnls():
     rng = np.random.default_rng(0)
     x = rng.normal(np.repeat([1.0, 1.0, -1.0], 20)[:, None], size=(60, 2))
-    found = km.embed(x, np.arange(60) < 20, None, rng)
+    found = embed(x, np.arange(60) < 20, None, rng)
     root = np.linalg.cholesky(found.kernel + 1e-10 * np.eye(60)).T
     for scale in (1.5, 3.0):
         target = scale * found.mixture + (1 - scale) * found.component
         a, b = np.vstack([root, 1e4 * np.ones(60)]), np.append(root @ target, 1e4)
-        exact = km.norm_of(found.kernel, target - nnls(a, b, maxiter=5000)[0])
-        d, slope = km.distance_at(found, scale)
+        exact = norm_of(found.kernel, target - nnls(a, b, maxiter=5000)[0])
+        d, slope = distance_at(found, scale)
         assert d == pytest.approx(exact, abs=1e-4)
-        assert slope == pytest.approx((km.distance_at(found, scale + 0.01)[0] - d) / 0.01, rel=0.05)
+        assert slope == pytest.approx((distance_at(found, scale + 0.01)[0] - d) / 0.01, rel=0.05)
 
 
 def test_scenarios_differ_in_words_only():
@@ -203,15 +203,16 @@ def test_a_bootstrap_of_copies_is_far_too_low():
 @pytest.mark.parametrize("method", list(prior.METHODS))
 def test_every_method_from_rows(method):
     rng = np.random.default_rng(0)
-    labeled = np.arange(500) < 100
-    x = rng.normal(np.where(np.arange(500) < 260, 2.0, -2.0)[:, None], size=(500, 2))  # 160 of 400
-    found = PriorEstimator(method, candidates=LOGISTIC, times=3, random_state=0).fit(x, labeled)
+    n = 60 if method.startswith("km") else 100  # kernels cost the cube of it
+    labeled = np.arange(5 * n) < n
+    x = rng.normal(np.where(np.arange(5 * n) < 2.6 * n, 2.0, -2.0)[:, None], size=(5 * n, 2))  # 1.6 of 4
+    found = PriorEstimator(method, candidates=LOGISTIC, times=2, random_state=0).fit(x, labeled)
     assert abs(found.prior_ - 0.4) < 0.15
     low, high = found.interval_
     assert 0 <= low <= found.prior_ <= high <= 1
     assert "At most" in found.statement()
-    same = PriorEstimator(method, candidates=LOGISTIC, times=3, random_state=0).fit(x, labeled)
-    assert (same.prior_, same.interval_) == (found.prior_, found.interval_)
+    same = PriorEstimator(method, candidates=LOGISTIC, times=0, random_state=0).fit(x, labeled)
+    assert same.prior_ == found.prior_
 
 
 def test_codings_of_labels():

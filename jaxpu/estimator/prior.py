@@ -60,7 +60,7 @@ class PriorEstimator(BaseEstimator):
         self,
         method: str = "bbe",
         *,
-        scenario: str = "single_set",
+        scenario: prior.Scenario = "single_set",
         candidates: Any = None,
         cv: Any = 5,
         level: float = 0.95,
@@ -94,7 +94,7 @@ class PriorEstimator(BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         candidates = self._candidates(seed)
-        cv = self.cv if isinstance(self.cv, int | np.integer) else list(self.cv)
+        cv = int(self.cv) if isinstance(self.cv, int | np.integer) else list(self.cv)
         self.folds_ = prior.folds(labeled, cv, seed)
         found = prior.estimate_prior(self.method, X, labeled, self.folds_, candidates, weight)
         self.z_, self.candidate_, self.aucs_ = found.found.z, found.found.chosen, found.found.auc
@@ -140,7 +140,8 @@ class PriorEstimator(BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_all_finite=finite)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: which rows are labeled?")
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        any_kind: Any = None
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=any_kind, input_name="y"), warn=True)
         if len(y) != len(X):
             raise ValueError(f"inconsistent numbers of samples: X has {len(X)}, y has {len(y)}")
         check_classification_targets(y)

@@ -18,7 +18,7 @@ from jaxpu.prior.methods import METHODS, Estimate, Estimator, estimate_prior, on
 from jaxpu.prior.on_scores import auc, bbe, elkan_noto
 from jaxpu.prior.penl1 import pen_l1
 from jaxpu.prior.probability import Calibration, cross_calibrated, probability
-from jaxpu.prior.scenario import SCENARIOS, Population, population, prior_of, prior_of_frequency
+from jaxpu.prior.scenario import SCENARIOS, Population, Scenario, population, prior_of, prior_of_frequency
 from jaxpu.prior.tails import Tails, tails
 from jaxpu.prior.tedn import tedn
 from jaxpu.prior.threshold import (
@@ -44,6 +44,7 @@ __all__ = [
     "Estimator",
     "Performance",
     "Population",
+    "Scenario",
     "Tails",
     "at_most",
     "auc",

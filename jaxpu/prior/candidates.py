@@ -42,12 +42,13 @@ def default_candidates(random_state: Any = None) -> dict[str, Any]:
         ['logistic C=0.003', 'logistic C=0.03', 'logistic C=0.3', 'boosting']
     """
     linear = {f"logistic C={c:g}": _logistic(c) for c in STRENGTHS}
+    no: Any = False  # the stub of scikit-learn knows its text only
     boosting = HistGradientBoostingClassifier(
         max_iter=40,
         learning_rate=0.15,
         max_leaf_nodes=15,
         min_samples_leaf=10,
-        early_stopping=False,
+        early_stopping=no,
         random_state=random_state,
     )
     return {**linear, "boosting": boosting}
