@@ -60,7 +60,7 @@ class PriorEstimator(BaseEstimator):
         self,
         method: str = "bbe",
         *,
-        scenario: prior.Scenario = "single_set",
+        scenario: str = "single_set",
         candidates: Any = None,
         cv: Any = 5,
         level: float = 0.95,
@@ -101,7 +101,8 @@ class PriorEstimator(BaseEstimator):
         self.prior_ = found.prior
         self.at_most_ = prior.at_most(self.z_, labeled, weight, self.level)
         n_labeled, n_unlabeled = (self._total(of, weight) for of in (labeled, ~labeled))
-        self.alpha_, self.label_frequency_ = prior.population(self.prior_, n_labeled, n_unlabeled, self.scenario)
+        scenario: Any = self.scenario
+        self.alpha_, self.label_frequency_ = prior.population(self.prior_, n_labeled, n_unlabeled, scenario)
         self.interval_ = self._interval(X, labeled, weight, found.found, n_labeled, seed)
         return self
 
