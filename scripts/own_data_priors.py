@@ -3,7 +3,8 @@
 python scripts/own_data_priors.py [--seeds 20] [--settings spambase:0.1:0.37 ...] [--out FILE]
 
 Each setting is dataset:c:π, a single set: n_U rows (at most 3,000) of which the share π is positive, and n_P others,
-the share c of all positives, at least 5. Mushrooms come from JAXPU_DATA_DIR. Prints a line a setting, writes one a seed.
+the share c of all positives, at least 5. Mushrooms come from JAXPU_DATA_DIR.
+Prints a line a setting, writes one a seed.
 """
 
 import argparse
