@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jaxpu import ensemble
-from jaxpu.estimator import _ALS, _CONFIDENCE, _JOINT, CFEnsembleClassifier
+from jaxpu.estimator.ensemble import _ALS, _CONFIDENCE, _JOINT, CFEnsembleClassifier
 
 # Programs are compiled for a number of iterations: all tests ask for the same.
 ITERATIONS = 20
