@@ -19,15 +19,21 @@ from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headl
 from jaxpu.report.study import Results
 
 TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
+TARGETS_CAPTION = "Mean target, p of the labelled positives and of the test rows by epoch, soft label, seeds of softlabel_rate."
 NOTE = "From the code that training runs, not from runs."
 
 
 def figures(results: Results) -> list[Figure]:
-    """The figures of the section on geometry and mean field."""
+    """The figures of the section on geometry and mean field, and the targets of softlabel_rate over the epochs."""
     drawn = (penalty_slopes, fixed_point_curves, mean_field_paths, learning_rates)
-    return [
+    found = [
         Figure(draw.__name__, "mean_field", draw, f"{(draw.__doc__ or '').splitlines()[0]} {NOTE}") for draw in drawn
     ]
+    if "softlabel_rate" in results.done:
+        runs = results.frame("softlabel_rate", "runs").filter(pl.col("method") == "vpudra_softlabel").collect()
+        if not runs.is_empty():  # the rows of every epoch may have been left out of the folder
+            found.append(Figure("targets", "h3_feedback", lambda: targets(runs), TARGETS_CAPTION))
+    return found
 
 
 def tables(results: Results) -> dict[str, pl.DataFrame]:
@@ -51,6 +57,29 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     found = rows.join(ends, on=point, how="left", maintain_order="left")
     names = {"method.anchor": "anchor", "data.prior_scale": "given prior / true"}
     return {"mean_field": found.rename(names | {"test_score_mean": "mean p of networks", "f1": "median F1"})}
+
+
+def targets(runs: pl.DataFrame) -> Canvas:
+    """Draw target and scores of every epoch that half of the runs have: the median over runs and their middle 80 %."""
+    lines = {
+        "train_p_labeled": ("p of labelled positives", GREEN),
+        "train_target": ("target μ", RED),
+        "test_score_mean": ("p of test rows", BLUE),
+    }
+    there = runs.group_by("epoch").len().filter(pl.col("len") * 2 >= runs["run_id"].n_unique())
+    rows = runs.join(there, on="epoch", how="semi")
+    with look():
+        figure = Canvas(figsize=(WIDTH, 2.6))
+        axis = figure.subplots()
+        for column, (name, colour) in lines.items():
+            spread = {q: pl.col(column).cast(pl.Float64).quantile(q).alias(f"{q}") for q in (0.1, 0.5, 0.9)}
+            by_epoch = rows.group_by("epoch").agg(*spread.values()).sort("epoch")
+            axis.fill_between(by_epoch["epoch"], by_epoch["0.1"], by_epoch["0.9"], color=colour, alpha=0.2, linewidth=0)
+            axis.plot(by_epoch["epoch"], by_epoch["0.5"], color=colour, label=name)
+        axis.set(xlabel="epoch", ylabel="mean over rows", ylim=(0, 1))
+        axis.legend(loc="upper left", fontsize=8)
+        headline(figure, "A loop would take the target down with the scores: the two over training")
+    return figure
 
 
 def penalty_slopes() -> Canvas:
