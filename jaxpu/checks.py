@@ -106,6 +106,22 @@ def check_range(name: str, value: Any, least: float | int, most: float | int = m
         raise ValueError(f"{name} is {outside}, expected {wanted}")
 
 
+def check_positive(name: str, value: Any) -> None:
+    """Refuse what is known and not above 0, NaN or infinite; as :func:`check_range`.
+
+    Raises:
+        ValueError: with the option's name and its value.
+
+    Example:
+        >>> check_positive("ridge", 0)
+        Traceback (most recent call last):
+        ValueError: ridge is 0, expected a positive finite number
+    """
+    outside = _outside(value, lambda number: 0 < number < math.inf)
+    if outside is not None:
+        raise ValueError(f"{name} is {outside}, expected a positive finite number")
+
+
 def check_prior(prior: Any) -> None:
     """Refuse a known number as class prior that is not strictly between 0 and 1.
 

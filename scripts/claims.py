@@ -19,14 +19,14 @@ ROOT = Path(__file__).parents[1]
 def experiment(folder: Path) -> str:
     """The claims of one experiment, with the command that repeats it."""
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
-    body = claims.claims_table(pl.read_csv(folder / "claims.csv"))
+    body = claims.claims_table(pl.read_csv(folder / "claims.csv", glob=False))
     where = f"{code(provenance['command'])}, commit {code(str(provenance['commit'])[:9])}"
     return f"## {plain(folder.name)}\n\n{body}\n\n{where}; [its tables]({folder.name}/table.md)"
 
 
 def text(folders: list[Path]) -> str:
     """The whole file."""
-    verdicts = pl.concat([pl.read_csv(folder / "claims.csv").select("verdict") for folder in folders])
+    verdicts = pl.concat([pl.read_csv(folder / "claims.csv", glob=False).select("verdict") for folder in folders])
     counts = verdicts["verdict"].value_counts(sort=True).iter_rows()
     said = ", ".join(f"{n} {word}" for word, n in counts)
     head = f"# Claims\n\n{verdicts.height} claims of {len(folders)} experiments: {said}. {claims.CLAIM_NOTE}"

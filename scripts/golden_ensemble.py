@@ -78,7 +78,7 @@ def sigmoid(z):
 
 
 def residuals(w, b, r_hat, v0, focal):
-    """V (p - y) / Σ v on the labelled instances, and the weighted mean cross-entropy."""
+    """V (p - y) / Σ v on the labeled instances, and the weighted mean cross-entropy."""
     z = np.array([w @ r_hat[:, i] + b for i in range(N)])
     p = sigmoid(z)
     wrong = np.where(LABELS == 1, 1 - p, p)

@@ -48,7 +48,7 @@ def batches() -> dict[str, dict[str, np.ndarray]]:
 
 
 def problem() -> dict[str, np.ndarray]:
-    """Ratings of four classifiers for thirty instances, half of them labelled, and factors to start from."""
+    """Ratings of four classifiers for thirty instances, half of them labeled, and factors to start from."""
     rng = np.random.default_rng(12)
     labels = (np.arange(30) % 4 == 0).astype(int)
     z = rng.normal(size=(4, 30)) + np.where(labels > 0, 0.8, -0.4)

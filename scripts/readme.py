@@ -24,7 +24,7 @@ ROWS = (
     ("collapse_search", "VPU without its anchor"),
     ("prior_misspecification", "VPU, which does not use the prior"),
     ("selection_noise", "Label-free selection by PU accuracy"),
-    ("encouraging_digits", "At a learning rate of 1e-3 cross-entropy beats cross-entropy with bonus"),
+    ("encouraging_digits", "At a learning rate of 1e-3 cross-entropy beats the seed's bonus"),
     ("cf_inverted", "Most runs were stopped early"),
 )
 """The claims that README shows: experiment, and how their words begin."""
@@ -32,7 +32,9 @@ ROWS = (
 
 def row(experiment: str, start: str) -> tuple[str | Markdown, ...]:
     """One claim with what was measured, its verdict, and the command that repeats it."""
-    rows = pl.read_csv(ROOT / "results" / experiment / "claims.csv").with_columns(pl.col("source").fill_null(""))
+    rows = pl.read_csv(ROOT / "results" / experiment / "claims.csv", glob=False).with_columns(
+        pl.col("source").fill_null("")
+    )
     found = [claim for claim in rows.iter_rows(named=True) if claim["claim"].startswith(start)]
     if len(found) != 1:
         sys.exit(f"results/{experiment}: {len(found)} claims begin with {start!r}, expected one: see scripts/readme.py")

@@ -3,7 +3,7 @@
     JAXPU_DATA_DIR=... python scripts/reference_ensemble.py     # writes results/cf_ensemble/reference.json
 
 Reads ``reference/cf_ensemble_seed42.npz`` beside the folder of full datasets: 10 x 500 ratings, labels, which are
-labelled, and the w and b with which the original alternating trainer ends. Without it nothing is written.
+labeled, and the w and b with which the original alternating trainer ends. Without it nothing is written.
 """
 
 import json
@@ -21,7 +21,7 @@ OUT = Path(__file__).parents[1] / "results" / "cf_ensemble" / "reference.json"
 
 
 def one(trainer: str, weighted: bool, iterations: int, stored: dict[str, np.ndarray]) -> dict[str, float | str | None]:
-    """One fit from the original's random start: figures on the unlabelled columns, distance from the original w, b."""
+    """One fit from the original's random start: figures on the unlabeled columns, distance from the original w, b."""
     r, y, known = (jnp.asarray(stored[k]) for k in ("ratings", "labels", "labeled"))
     state = np.random.RandomState(42)
     start = ensemble.Factors(*(jnp.asarray(state.randn(15, k) * 0.01) for k in r.shape))

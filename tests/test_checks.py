@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxpu import losses, metrics, mixup
+from jaxpu import ensemble, losses, metrics, mixup
 from jaxpu.metrics import multiclass
 
 Z = jnp.array([2.0, -1.0, 0.5, -3.0])
@@ -72,6 +72,7 @@ def test_soft_labels_are_taken_where_the_formula_allows_them():
     np.testing.assert_allclose(losses.pn(Z, jnp.zeros(4), y=y), -np.mean(y * LOG_P + (1 - y) * (LOG_P - Z)), rtol=1e-6)
 
 
+S, ONES = jnp.array([1, 0, 0, 0]), jnp.ones((2, 2))
 OPTIONS = {
     "prior": (lambda v: losses.nnpu(Z, jnp.array([1, 0, 0, 0]), prior=v), (0.0, 1.0, -0.5, np.nan)),
     "beta": (lambda v: losses.nnpu(Z, jnp.array([1, 0, 0, 0]), prior=0.5, beta=v), (-1.0, np.inf, np.nan)),
@@ -85,6 +86,19 @@ OPTIONS = {
     "anchor": (lambda v: mixup.log_target(LOG_P, LOG_P, 0.5, anchor=v), (-0.1, 1.5, np.nan)),
     "target floor": (lambda v: mixup.log_target(LOG_P, LOG_P, 0.5, floor=v), (-1.0, 1.5)),
     "partner_floor": (lambda v: mixup.log_target(LOG_P, LOG_P, 0.5, partner_floor=v), (-1.0, 1.5)),
+    **{
+        f"{function.__name__} prior": (
+            lambda v, function=function: function(Z, S, prior=v),
+            (-0.1, 1.1, np.nan),
+        )
+        for function in (metrics.pu_accuracy, metrics.pu_auc, metrics.nn_risk, metrics.score_summary)
+        + (metrics.f1_quantile, metrics.f1_rescue)
+    },
+    "quantile": (lambda v: metrics.quantile_threshold(Z, prior=v), (-0.1, 1.1, np.nan)),
+    "ridge": (lambda v: ensemble.solve_columns(ONES, ONES, ONES, ridge=v), (0.0, -1.0, np.inf, np.nan)),
+    "strength": (lambda v: ensemble.class_weights(S, S, strength=v), (-1.0, np.nan)),
+    "exponent": (lambda v: ensemble.focal_weights(Z, S, exponent=v), (-1.0, np.nan)),
+    "confidence": (lambda v: ensemble.confidence("label_aware", ONES, S[:2], S[:2], alpha=v), (-1.0, np.inf, np.nan)),
 }
 
 

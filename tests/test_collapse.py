@@ -123,6 +123,8 @@ def test_score_trajectory_is_one_row_an_epoch():
 def test_diagnose_refuses_what_it_would_have_to_guess(scores, labels, message):
     with pytest.raises(ValueError, match=message):
         diagnose(scores, labels)
+    with pytest.raises(ValueError, match="threshold is nan, expected a finite number"):
+        diagnose([0.1, 0.9], [0, 1], threshold=np.float64("nan"))
 
 
 # --- one set of scores ---

@@ -277,6 +277,16 @@ def test_a_grid_column_has_one_type(axis, column):
             {"methods": ["vpudra_pp", "vpudra_softlabel"], "grid": {"method.anchor": [1.0, 0.0]}},
             ["'vpudra_pp anchor=1'", "'vpudra_softlabel anchor=1'"],
         ),
+        ({"methods": ["nnpu", {"preset": "nnpu", "name": "again", "gamma": "1", "surrogate": "sigmoid"}]}, ["'again'"]),
+        ({"methods": ["pn", {"preset": "pn", "name": "again", "decision_offset": 0}]}, ["'pn' (cell 1)", "'again'"]),
+        ({"methods": ["pn", {"risk": "pn", "name": "again", "skip_without_positives": False}]}, ["'pn'", "'again'"]),
+        ({"methods": ["vpu", {"preset": "vpu", "name": "again", "anchor": {"start": 1, "end": 1}}]}, ["'again'"]),
+        ({"grid": [{"training.lr": 1e-3, "seeds": 2}, {"training.lr": "0.001", "seeds": 3}]}, ["(cell 1)", "(cell 2)"]),
+        ({"grid": [{}, {}]}, ["'vpu' (cell 1) and 'vpu' (cell 2)"]),
+        (
+            {"kind": "ensemble", "methods": ["als", {"trainer": "als", "name": "b", "iterations": 100}]},
+            ["'als'", "'b'"],
+        ),
         ({"kind": "ensemble", "grid": {"ratings.rate": [0.1, "1e-1"]}}, ["'als rate=0.1' (cell 1)"]),
         ({"kind": "guided", "filters": ["low", "low"]}, ["low teacher=mixup sees=all"]),
     ],
@@ -313,6 +323,11 @@ def test_equal_cells_are_refused_by_name_however_they_are_written(raw, words):
         ),
         ({"methods": [{"preset": "nnpu", "anchor": 0.5}]}, "method.anchor has no effect on method 'nnpu'"),
         ({"kind": "ensemble", "grid": {"factors.dim": [2]}, "factors": {"dim": 3}}, "factors.dim is set by the grid"),
+        ({"kind": "ensemble", "grid": {"ratings.rate": []}}, "at least one"),
+        ({"kind": "ensemble", "methods": [{"trainer": "mean", "lr": 1}]}, "lr has no effect with trainer 'mean'"),
+        ({"kind": "ensemble", "methods": [{"trainer": "als", "plateau": 0.5}]}, "plateau has no effect with trainer"),
+        ({"kind": "ensemble", "ratings": {"dataset": "digits"}}, "dataset has no effect with source 'synthetic'"),
+        ({"methods": [{"preset": "pn", "effective_beta": 0.9}]}, "effective_beta has no effect with class_weights"),
         ({"kind": "guided", "grid": {"training.lr": [0.1]}, "training": {"lr": 0.2}}, "training.lr is set by the grid"),
     ],
 )
@@ -572,11 +587,12 @@ def test_configuration_and_help_do_not_import_jax():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_help_answers_within_a_second():
+@pytest.mark.parametrize("word", ["--help", "list"])
+def test_help_and_list_answer_within_a_second(word):
     times = []
     for _ in range(3):  # processor seconds: the machine may be busy, the command must not be
         began = os.times()
-        subprocess.run([sys.executable, "-m", "jaxpu", "--help"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, "-m", "jaxpu", word], check=True, stdout=subprocess.DEVNULL)
         ended = os.times()
         times.append(ended.children_user + ended.children_system - began.children_user - began.children_system)
     assert min(times) < 1.0

@@ -82,6 +82,7 @@ def test_single_precision_is_as_exact_as_it_can_be():
 
 
 def test_what_cannot_be_leapt_over_is_refused():
-    data, updates = map(jnp.asarray, (RATINGS, LABELS, KNOWN)), jnp.asarray(UPDATES)
-    with pytest.raises(ValueError, match=r"step.focal is 2.0, expected 0: only plain gradient updates"):
-        ensemble.descend(START, *data, updates=updates, step=Step(focal=2.0))
+    data, updates = [*map(jnp.asarray, (RATINGS, LABELS, KNOWN))], jnp.asarray(UPDATES)
+    for focal in (2.0, jnp.float32(2.0)):
+        with pytest.raises(ValueError, match=r"step.focal is 2.0, expected 0: only plain gradient updates"):
+            ensemble.descend(START, *data, updates=updates, step=Step(focal=focal))

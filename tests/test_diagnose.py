@@ -1,5 +1,7 @@
 """``jaxpu diagnose`` and ``analyze``: anybody's scores, any results folder, and a planted failure of each kind."""
 
+import zipfile
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, runs, train
+from jaxpu import analysis, cli, collapse, data, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
 from jaxpu.methods import objective
@@ -117,6 +119,17 @@ def test_a_score_that_is_not_finite_is_a_verdict_in_every_file(kind, tmp_path, c
         gap = [None if value != value else value for value in scores] if kind == "null" else scores
         pl.DataFrame({"score": gap, "label": labels}).write_parquet(path)
     assert called(capsys, "diagnose", path)[1].split()[0] == "diverged"
+
+
+def test_of_an_npz_only_what_is_wanted_is_read(tmp_path, capsys):
+    file = tmp_path / "run.npz"
+    np.savez(file, score=GOOD, label=LABELS, x=GOOD[:, None])
+    with zipfile.ZipFile(file, "a") as archive, archive.open("huge.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (10**15,)})
+    assert read_scores(file).scores.shape == (1, 200)
+    assert data.Dataset.from_file(file, label="label").x.shape == (200, 1)
+    code, _, err = called(capsys, "diagnose", file, "--scores", "huge")
+    assert (code, err.startswith(f"jaxpu: {file} is not an npz of plain arrays")) == (2, True)
 
 
 def test_the_file_that_was_named_is_judged(tmp_path, capsys, monkeypatch):

@@ -315,7 +315,7 @@ def test_induction_on_the_fitted_instances_is_transduction():
 
 def test_what_cannot_be_solved_is_an_error():
     ones = jnp.ones((2, 3))
-    with pytest.raises(ValueError, match="ridge is 0, expected a positive number"):
+    with pytest.raises(ValueError, match="ridge is 0, expected a positive finite number"):
         ensemble.solve_columns(ones.T[:2, :2], ones, ones, ridge=0)
     with pytest.raises((ValueError, jaxtyping.TypeCheckError)):
         ensemble.solve_columns(jnp.ones((2, 2)), ones.T, ones.T, ridge=0.1)

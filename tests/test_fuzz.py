@@ -92,8 +92,19 @@ def paths_of(plain: dict, before: tuple = ()) -> list[tuple]:
     return found
 
 
+OTHERS = [
+    {"kind": "ensemble", "ratings": {"n": 40, "classifiers": 3}, "factors": {"dim": 2}, "methods": ["als", "mean"]},
+    {"kind": "guided", "training": {"epochs": 2}, "model": {"hidden": [4]}, "teachers": ["plain"], "seeds": 1},
+    {
+        "kind": "multiclass",
+        "data": {"name": "digits"},
+        "selection": {"rules": ["last", "val_accuracy"], "default": "last"},
+        "methods": ["pn"],
+    },
+]
 FULL = config.to_dict(config.parse(TINY))
 PATHS = paths_of(FULL)
+OTHER_PATHS = sorted({path for raw in OTHERS for path in paths_of(config.to_dict(config.parse(raw)))} - {*PATHS})
 ODD = st.sampled_from(
     [
         None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, 10**30, int("9" * 4000), 0.0, -0.5, 1e-320, 1e308,
@@ -112,12 +123,14 @@ PLAIN = st.recursive(
     max_leaves=5,
 )
 CHANGES = st.lists(
-    st.tuples(st.sampled_from(PATHS) | st.tuples(st.text(max_size=8)), ODD | PLAIN), min_size=1, max_size=3
+    st.tuples(st.sampled_from(PATHS) | st.sampled_from(OTHER_PATHS) | st.tuples(st.text(max_size=8)), ODD | PLAIN),
+    min_size=1,
+    max_size=3,
 )
 
 
-def changed(changes) -> dict:
-    plain = copy.deepcopy(TINY)
+def changed(base, changes) -> dict:
+    plain = copy.deepcopy(base)
     for path, value in changes:
         place = plain
         for key in path[:-1]:
@@ -130,11 +143,11 @@ def changed(changes) -> dict:
 @pytest.mark.slow
 def test_configurations(folder):
     @fuzzed("configurations")
-    @given(CHANGES)
-    def check(changes):
+    @given(st.sampled_from([TINY, TINY, *OTHERS]), CHANGES)
+    def check(base, changes):
         file = folder / "fuzz.yaml"
         with contextlib.suppress(ValueError):  # a number of more digits than Python writes
-            file.write_text(dump_yaml(changed(changes)), encoding="utf-8", errors="replace")
+            file.write_text(dump_yaml(changed(base, changes)), encoding="utf-8", errors="replace")
         hold("run", file, "--out", folder / "out", "--quiet")
 
     check()

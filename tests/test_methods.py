@@ -81,12 +81,15 @@ def test_a_risk_says_what_it_is_and_where_it_is_from():
         assert risk.formula in describe(Method(name))
         assert resolve(name).__name__ == name
         assert resolve(name) is getattr(losses, name)
+        assert risk.defaults == options_of(name).numbers | options_of(name).choices, "as the signature says"
     assert RISKS["pudra_softplus"].decision_offset == pytest.approx(np.log(np.expm1(0.5)), abs=1e-15)
 
 
 def test_names_and_presets_are_read_without_jax():
     code = (
-        "import sys, jaxpu.methods as m; m.named_method('vpu'); assert 'jax' not in sys.modules; print(len(m.METHODS))"
+        "import sys, jaxpu.methods as m; m.named_method('vpu'); "
+        "[m.describe(method) for method in m.METHODS.values()]; "
+        "assert 'jax' not in sys.modules; print(len(m.METHODS))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert int(done.stdout) == len(METHODS)

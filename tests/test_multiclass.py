@@ -151,7 +151,8 @@ def test_two_classes_trained_as_many_are_the_binary_run():
 
 @pytest.mark.parametrize("weighting", ["none", "inverse_frequency", "effective_number"])
 def test_class_weights_come_from_the_training_rows(weighting):
-    method = Method("pn", class_weights=weighting, effective_beta=0.9)
+    beta = 0.9 if weighting == "effective_number" else 0.999
+    method = Method("pn", class_weights=weighting, effective_beta=beta)
     counts = np.array([100, 10, 1])
     weights = np.asarray(objective.hyper_of(method, TrainingConfig(), float("nan"), counts.tolist()).class_weights)
     effective = (1 - 0.9**counts) / 0.1

@@ -293,6 +293,16 @@ def test_page_opens_with_its_answer_and_holds_tables_verdicts_command_and_proven
     assert "The selected epoch fails, a later one of the same run does not." in page.text
 
 
+@pytest.mark.parametrize("section", [*experiment.HEADINGS, "a-section-of-nobody"])
+def test_a_picture_of_whatever_section_is_on_the_page(sweep, section):
+    drawing = experiment.drawn(frames(*sweep, config=CONFIG | {"figures": FEW}), CONFIG | {"figures": FEW})
+    added = plots.Picture("added", section, b"<svg>added</svg>", "Caption of the added one.", "It shows.")
+    drawing = drawing._replace(pictures=[*drawing.pictures, added])
+    page = Page(report.page(experiment.text(frames(*sweep), PROVENANCE, CONFIG, drawing), drawing.pictures))
+    assert len(page.captions) == len(drawing.pictures) == 2
+    assert any("Caption of the added one." in caption for caption in page.captions)
+
+
 def test_page_is_the_same_bytes_twice(written, sweep):
     assert page_of(frames(*sweep)) == (written / "report.html").read_text(encoding="utf-8")
 

@@ -1,6 +1,7 @@
 """Studies: texts with placeholders, filled from results; and the studies and scripts of this repository."""
 
 import json
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,7 @@ import yaml
 from fake_sweep import fake_runs, fake_selected, fake_summary, fake_verdicts
 from pages import Page
 
-from jaxpu import config, plots, report
+from jaxpu import config, plots, report, runs
 from jaxpu.analysis.check import check
 from jaxpu.plots import Figure
 from jaxpu.report import PageError, Results, write_study
@@ -163,6 +164,31 @@ def test_own_figures_and_tables_appear_whether_or_not_the_text_places_them(study
     assert "Figure 3" in page.text
     for words in ("prior scale", "0.500", "x_y"):
         assert words in page.text
+
+
+def test_the_folder_that_was_named_is_read_and_whole_files_only(tmp_path, results):
+    folder = tmp_path / "r[1]*"
+    shutil.copytree(results[0], folder)
+    one = folder / "one"
+    runs.write_sealed(one / "config.yaml", (one / "config.yaml").read_bytes())
+    runs.write_provenance(one, PROVENANCE)
+    runs.write_frame(one / "runs.parquet", fake_runs(seeds=1, epochs=2))
+    configs = tmp_path / "my_study"
+    configs.mkdir()
+    (configs / "report.md").write_text(HEAD)
+    study = Results(configs, folder)
+    assert study.ask("one", "SELECT count(*) FROM selected").item() == results[1]["selected"].height
+    readers = {
+        "config.yaml": lambda: study.config("one"),
+        "provenance.json": lambda: study.provenance("one"),
+        "runs.parquet": lambda: study.frame("one", "runs").collect(),
+    }
+    for name, read in readers.items():
+        whole = (one / name).read_bytes()
+        assert read() is not None
+        (one / name).write_bytes(whole.replace(b"1", b"3", 1) if name != "runs.parquet" else b"PAR2" + whole[4:])
+        with pytest.raises(PageError, match=f"{name} is damaged .its checksum does not fit.; repeat its jaxpu run"):
+            read()
 
 
 # The studies of this repository

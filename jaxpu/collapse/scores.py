@@ -28,12 +28,15 @@ def score_metrics(scores: ArrayLike, labels: ArrayLike, *, threshold: float = 0.
         every oracle_ number is NaN; with n = 0 so are the shares and the mean, and score_sd is 0.
 
     Raises:
-        ValueError: scores and labels are not one-dimensional and of equal length, or labels are not 0/1.
+        ValueError: scores and labels are not one-dimensional and of equal length, labels are not 0/1, or the
+            threshold is not finite.
 
     >>> metrics = score_metrics([0.9, 0.4, 0.3, 0.1], [1, 1, 0, 0])
     >>> round(metrics["oracle_f1"], 3), metrics["oracle_f1_best"], metrics["oracle_auc"]
     (0.667, 1.0, 1.0)
     """
+    if not np.isfinite(threshold):
+        raise ValueError(f"threshold is {threshold}, expected a finite number; 0.5 for probabilities, 0 for logits")
     values, positive = _checked(scores, labels)
     metrics: dict[str, float] = dict.fromkeys(_NAMES, float("nan"))
     if not positive.size:

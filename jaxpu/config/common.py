@@ -1,6 +1,7 @@
 """What all groups of settings share: how strict they are, types of numbers, and the error that names what is wrong."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
@@ -24,3 +25,23 @@ def with_defaults(given: Any, add: Callable[[dict[str, Any]], dict[str, Any]]) -
     if not isinstance(raw, dict):
         return given
     return ArgsKwargs(given.args, add(raw)) if isinstance(given, ArgsKwargs) else add(raw)
+
+
+def is_default(field: Any, settings: Any) -> bool:
+    """Whether a field of settings is as it would be had nobody set it."""
+    default = field.default
+    return getattr(settings, field.name) == getattr(default, "default", default)
+
+
+def refuse_idle(settings: Any, idle: Collection[str], beside: str) -> None:
+    """Refuse what is set and not read.
+
+    Args:
+        settings: a group of them. idle: names of those that are not read. beside: the setting that makes it so.
+
+    Raises:
+        ValueError: naming the first.
+    """
+    for field in dataclasses.fields(settings):
+        if field.name in idle and not is_default(field, settings):
+            raise ValueError(f"{field.name} has no effect with {beside}; leave it out")

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment, check_names
-from jaxpu.config.common import STRICT, Count, PositiveInt, Share
+from jaxpu.config.common import STRICT, Count, PositiveInt, Share, refuse_idle
 from jaxpu.config.experiment import Experiment
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import as_dict
@@ -46,6 +46,13 @@ class RatingsConfig:
     rate: Share | None = 0.1
     labeled: Share = 0.5
     dataset: str = "spambase"
+
+    @model_validator(mode="after")
+    def _what_the_source_reads(self) -> "RatingsConfig":
+        read = {"n": "synthetic", "classifiers": "synthetic", "quality": "synthetic", "dataset": "classifiers"}
+        idle = [name for name, source in read.items() if source != self.source]
+        refuse_idle(self, idle, f"source {self.source!r}")
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -89,6 +96,13 @@ class EnsembleMethod:
     plateau: float = Field(default=1.0, gt=0, le=1)
     plateau_patience: Count = 10
     stop: bool = False
+
+    @model_validator(mode="after")
+    def _what_the_trainer_reads(self) -> "EnsembleMethod":
+        others = [f.name for f in dataclasses.fields(self) if f.name not in ("name", "trainer")]
+        idle = others if self.is_baseline else ["plateau", "plateau_patience"] * (self.trainer != "joint")
+        refuse_idle(self, idle, f"trainer {self.trainer!r}")
+        return self
 
     @property
     def is_baseline(self) -> bool:

@@ -14,7 +14,7 @@ from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import mistaken, put, validate, value_at
-from jaxpu.methods import Method, as_entry, asks_for, named_method
+from jaxpu.methods import Method, as_entry, asks_for, in_one_form, named_method
 from jaxpu.selection import RULES
 
 MIXING = (
@@ -48,9 +48,8 @@ class Cell:
 
     @property
     def settings(self) -> tuple[Any, ...]:
-        """What makes this cell another cell; where a method is from does not."""
-        method = dataclasses.replace(self.method, source="")
-        return self.kind, method, self.data, self.model, self.training, self.selection, self.probes
+        """What makes this cell another cell; where a method is from does not, nor what goes without saying."""
+        return self.kind, in_one_form(self.method), self.data, self.model, self.training, self.selection, self.probes
 
     @property
     def identity(self) -> tuple[Any, ...]:

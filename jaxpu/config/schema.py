@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.common import STRICT, PositiveInt, Share
+from jaxpu.config.common import STRICT, PositiveInt, Share, is_default, refuse_idle
 from jaxpu.errors import repeated, unknown
 from jaxpu.functions import is_path
 from jaxpu.selection import RULES, RuleChoice
@@ -49,7 +49,7 @@ class ModelConfig:
         if dataclasses.is_dataclass(self.module) and not isinstance(self.module, type):
             self._take_apart(self.module)
         named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
-        idle = [f.name for f in named if not _is_default(f, self)]
+        idle = [f.name for f in named if not is_default(f, self)]
         if idle:
             raise ValueError(f"{', '.join(idle)} say nothing of a module of your own; give model.arguments instead")
         return self
@@ -132,12 +132,10 @@ class TrainingConfig:
         """What the optimiser and the schedule do not read must stay at its default; a function may read all."""
         read = OPTIMIZERS.get(self.optimizer) if isinstance(self.optimizer, str) else None
         idle = [] if read is None else [name for name in ("momentum", "b1", "b2", "eps") if name not in read]
-        idle += [name for name in ("warmup", "factor", "every") if name not in OF_SCHEDULES[self.schedule]]
         idle += ["nesterov"] * (read == OPTIMIZERS["adam"])
-        for field in dataclasses.fields(self):
-            if field.name in idle and not _is_default(field, self):
-                by = "schedule" if field.name in ("warmup", "factor", "every") else "optimizer"
-                raise ValueError(f"{field.name} has no effect with {by} {getattr(self, by)!r}; leave it out")
+        refuse_idle(self, idle, f"optimizer {self.optimizer!r}")
+        of_others = [name for name in ("warmup", "factor", "every") if name not in OF_SCHEDULES[self.schedule]]
+        refuse_idle(self, of_others, f"schedule {self.schedule!r}")
         return self
 
     def numbers(self) -> dict[str, float]:
@@ -149,14 +147,9 @@ class TrainingConfig:
         ({}, {'momentum': 0.9}, {'b1': 0.8})
         """
         of_adam = [f for f in dataclasses.fields(self) if f.name in ("b1", "b2", "eps")]
-        found = {f.name: getattr(self, f.name) for f in of_adam if not _is_default(f, self)}
+        found = {f.name: getattr(self, f.name) for f in of_adam if not is_default(f, self)}
         found |= {"momentum": self.momentum} if self.optimizer not in OPTIMIZERS or self.optimizer == "sgd" else {}
         return found | {name: float(getattr(self, name)) for name in OF_SCHEDULES[self.schedule]}
-
-
-def _is_default(field: Any, settings: Any) -> bool:
-    default = field.default
-    return getattr(settings, field.name) == getattr(default, "default", default)
 
 
 @dataclass(frozen=True, config=STRICT)

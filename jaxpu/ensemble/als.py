@@ -15,6 +15,7 @@ from jax import Array, lax
 from jax import numpy as jnp
 from jaxtyping import Float
 
+from jaxpu.checks import check_positive
 from jaxpu.ensemble.types import Confidence, Factors, Ratings
 from jaxpu.types import Scalar, ScalarLike
 
@@ -59,7 +60,7 @@ def solve_columns(
 
     Args:
         fixed: F, the factors held fixed, shape (d, k). ratings, confidence: shape (k, n); confidence ≥ 0.
-        ridge: λ > 0; may be traced. Only a Python number is checked.
+        ridge: λ > 0; may be traced, and is not checked then.
         over: name of a mesh axis over which the terms k are split, inside ``jax.shard_map``; None = all are here.
 
     Returns:
@@ -208,8 +209,7 @@ def _solve_spd(matrices: Float[Array, "d d b"], right: Float[Array, "d b"], ridg
 
 
 def _check(fixed: Array, ratings: Array, confidence: Array, ridge: ScalarLike) -> None:
-    if isinstance(ridge, int | float) and not ridge > 0:
-        raise ValueError(f"ridge is {ridge}, expected a positive number: without it a system can be singular")
+    check_positive("ridge", ridge)  # without it a system can be singular
     if ratings.shape != confidence.shape or fixed.shape[1] != ratings.shape[0]:
         raise ValueError(
             f"expected factors (d, k), ratings (k, n) and confidence (k, n); got {fixed.shape}, {ratings.shape} "

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from jax import numpy as jnp
 
+from jaxpu.checks import check_range
 from jaxpu.ensemble.types import Confidence, Labels, Mask, Ratings
 from jaxpu.types import ScalarLike
 
@@ -116,6 +117,7 @@ def confidence(name: str, ratings: Ratings, labels: Labels, labeled: Mask, *, al
     """
     if name not in CONFIDENCE:
         raise ValueError(f"confidence is {name!r}, expected one of {', '.join(CONFIDENCE)}")
+    check_range("alpha", alpha, 0)
     return CONFIDENCE[name](ratings, labels, labeled, alpha=alpha)
 
 

@@ -22,6 +22,7 @@ from jax import Array, lax
 from jax import numpy as jnp
 from jaxtyping import Float, Int
 
+from jaxpu import checks
 from jaxpu.ensemble.aggregate import PLAIN, Aggregator, Step
 from jaxpu.ensemble.types import Instances, Labels, Mask, Ratings
 from jaxpu.ensemble.weights import class_weights
@@ -81,7 +82,7 @@ def descend(
     """
     for name in ("focal", "newton"):
         value = getattr(step, name)
-        if isinstance(value, int | float) and value:
+        if checks.known(value) and value:
             raise ValueError(f"step.{name} is {value}, expected 0: only plain gradient updates can be leapt over")
     known = (jnp.asarray(labeled) > 0).astype(ratings.dtype)
     centre = step.centre * (ratings @ known) / jnp.maximum(known.sum(), 1)

@@ -3,6 +3,7 @@
 import jax
 from jax import numpy as jnp
 
+from jaxpu.checks import check_range
 from jaxpu.ensemble.types import Instances, Labels, Mask
 from jaxpu.losses import inverse_frequency, row_weights
 from jaxpu.types import ScalarLike
@@ -29,6 +30,7 @@ def class_weights(labels: Labels, labeled: Mask, *, strength: ScalarLike = 1.0) 
         >>> print(np.array(class_weights(jnp.array([1.0, 0.0, 0.0, 0.0, 0.0]), jnp.array([1, 1, 1, 1, 0]))).round(3))
         [2.    0.667 0.667 0.667 0.   ]
     """
+    check_range("strength", strength, 0)
     known, positive = jnp.asarray(labeled) > 0, jnp.asarray(labels) > 0
     of_class = inverse_frequency(positive, 2, mask=known) ** strength
     return row_weights(of_class, positive, mask=known)
@@ -50,4 +52,5 @@ def focal_weights(logits: Instances, labels: Labels, *, exponent: ScalarLike) ->
         >>> print(np.array(focal_weights(jnp.array([0.0, 2.0]), jnp.array([1.0, 1.0]), exponent=2.0)).round(4))
         [0.25   0.0142]
     """
+    check_range("exponent", exponent, 0)
     return jnp.exp(exponent * jax.nn.log_sigmoid(jnp.where(labels > 0, -logits, logits)))

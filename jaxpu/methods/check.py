@@ -122,6 +122,21 @@ def decision_offset(method: Method) -> float:
     return known.decision_offset if known else 0.0
 
 
+def in_one_form(method: Method) -> Method:
+    """The method without what it says about itself, and without what it says that would be so anyway.
+
+    >>> in_one_form(Method("pn", decision_offset=0.0)) == Method("pn")
+    True
+    """
+    unsaid = dataclasses.replace(method, source="", decision_offset=None, skip_without_positives=None)
+    said: dict[str, Any] = {}
+    if method.decision_offset not in (None, decision_offset(unsaid)):
+        said["decision_offset"] = method.decision_offset
+    if method.skip_without_positives is not None and method.skip_without_positives != skips_without_positives(unsaid):
+        said["skip_without_positives"] = method.skip_without_positives
+    return dataclasses.replace(unsaid, **said)
+
+
 def skips_without_positives(method: Method) -> bool:
     """Whether a batch without a labeled positive changes nothing: what the method says, or see :class:`Method`.
 

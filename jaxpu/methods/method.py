@@ -76,7 +76,7 @@ def as_number(value: Any) -> float | Schedule:
             Schedule(**value) if isinstance(value, Mapping) else math.nan if isinstance(value, bool) else value
         )
         if isinstance(number, Schedule):
-            return number
+            return number.start if number.start == number.end else number
         number = float(number)
     except (TypeError, ValueError):
         number = math.nan
@@ -187,6 +187,12 @@ class Method:
         ends = [stage.until for stage in self.stages]
         if ends != sorted(set(ends)):
             raise ValueError(f"stages end at {ends}, expected shares of the epochs that rise")
+        return self
+
+    @model_validator(mode="after")
+    def _beta_has_an_effect(self) -> "Method":
+        if self.effective_beta != 0.999 and self.class_weights != "effective_number":
+            raise ValueError(f"effective_beta has no effect with class_weights {self.class_weights!r}; leave it out")
         return self
 
     @field_serializer("risk", "options", "memory", "anchor")

@@ -170,12 +170,15 @@ def describe(method: Method) -> str:
 
 def _of_risk(method: Method, risk: Any, options: dict[str, Any]) -> str:
     """The formula of a risk, or the first line of its docstring, with its surrogate and the options that are set."""
-    known = known_options(method, risk)
-    text = RISKS[risk].formula if risk in RISKS else _first_line(resolve(risk)) or label(risk)
-    surrogate = options.get("surrogate", known.choices.get("surrogate"))
+    if risk in RISKS:
+        text, defaults = RISKS[risk].formula, RISKS[risk].defaults
+    else:
+        known = known_options(method, risk)
+        text, defaults = _first_line(resolve(risk)) or label(risk), known.numbers | known.choices
+    surrogate = options.get("surrogate", defaults.get("surrogate"))
     if surrogate is not None:
         text += f", {label(surrogate)} loss"
-        values = {name: _text(value) for name, value in (known.numbers | options).items()}
+        values = {name: _text(value) for name, value in {**defaults, **options}.items()}
         text += _SURROGATE_OPTION.get(str(surrogate), "").format(**values)
     shown = {name: value for name, value in options.items() if name not in ("surrogate", "log_end", "focus")}
     return text + "".join(f", {name} = {_text(v)}" for name, v in shown.items())

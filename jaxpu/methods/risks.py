@@ -18,7 +18,8 @@ Functions are looked up when they are used: to read names needs no jax.
 import functools
 import inspect
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from jaxpu.errors import unknown
@@ -45,7 +46,8 @@ class Risk(NamedTuple):
     """A registered risk.
 
     ``function`` is where it is, ``decision_offset`` the logit at which its estimate of p passes 1/2, ``skips`` whether
-    the code that it is from takes no step on a batch without a labeled positive.
+    the code that it is from takes no step on a batch without a labeled positive, ``defaults`` the options that its
+    signature has, so that it can be described without jax.
     """
 
     function: str
@@ -53,28 +55,34 @@ class Risk(NamedTuple):
     source: str
     decision_offset: float = 0.0
     skips: bool = False
+    defaults: Mapping[str, Any] = MappingProxyType({})
 
 
+_LOGISTIC = {"log_end": 0.75, "focus": 2.0, "surrogate": "logistic"}
+_SIGMOID = _LOGISTIC | {"surrogate": "sigmoid"}
 _CODE = "the benchmark code behind the nine-dataset table"
 
 RISKS: dict[str, Risk] = {
-    "pn": Risk("jaxpu.losses:pn", "mean loss on true labels", "supervised learning: the oracle"),
-    "pn_naive": Risk("jaxpu.losses:pn_naive", "mean loss, U as negatives", "supervised learning"),
-    "upu": Risk("jaxpu.losses:upu", "π R_P⁺ + R_U⁻ - π R_P⁻", "du Plessis et al., ICML 2015"),
+    "pn": Risk("jaxpu.losses:pn", "mean loss on true labels", "supervised learning: the oracle", defaults=_LOGISTIC),
+    "pn_naive": Risk("jaxpu.losses:pn_naive", "mean loss, U as negatives", "supervised learning", defaults=_LOGISTIC),
+    "upu": Risk("jaxpu.losses:upu", "π R_P⁺ + R_U⁻ - π R_P⁻", "du Plessis et al., ICML 2015", defaults=_SIGMOID),
     "nnpu": Risk(
         "jaxpu.losses:nnpu",
         "π R_P⁺ + max(R_U⁻ - π R_P⁻, 0), gradient reversed where clipped",
         "Kiryo et al., NeurIPS 2017, algorithm 1",
+        defaults=_SIGMOID | {"beta": 0.0, "gamma": 1.0},
     ),
     "nnpu_clip": Risk(
         "jaxpu.losses:nnpu_clip",
         "π R_P⁺ + max(R_U⁻ - π R_P⁻, 0)",
         "Kiryo et al., NeurIPS 2017, the risk differentiated as written",
+        defaults=_SIGMOID | {"beta": 0.0},
     ),
     "nnpusb": Risk(
         "jaxpu.losses:nnpusb",
         "π R_P⁺ + max(R_U⁻ - π R_P⁻, 0), gradient reversed where clipped, logistic loss",
         "Kato et al., Learning from Positive and Unlabeled Data with a Selection Bias, ICLR 2019",
+        defaults={"beta": 0.0, "gamma": 1.0},
     ),
     "pudra": Risk("jaxpu.losses:pudra", "π E_P[-log p] + E_U[p]", _CODE),
     "pudra_softplus": Risk(
@@ -92,6 +100,7 @@ RISKS: dict[str, Risk] = {
         "log E[p] - E_P[log p]",
         "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020",
         skips=True,
+        defaults={"over": "all"},
     ),
 }
 """The risks by name: a method says ``risk="nnpu"``."""

@@ -10,6 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxpu import losses
+from jaxpu.checks import check_range
 from jaxpu.metrics.checks import Rows, rows_of, weighted_mean
 from jaxpu.metrics.ranking import auc
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
@@ -37,6 +38,7 @@ def pu_accuracy(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Ma
         >>> round(float(pu_accuracy(z, s, prior=0.5)), 4)
         1.0
     """
+    check_range("prior", prior, 0, 1)
     rows = rows_of(logits, labeled, mask)
     tpr = weighted_mean(rows.z > 0, rows.positive)
     return prior * tpr + weighted_mean(rows.z <= 0, rows.negative) - prior * (1 - tpr)
@@ -66,6 +68,7 @@ def pu_auc(logits: Logits, labeled: Labeled, *, prior: ScalarLike, mask: Mask | 
         >>> float(pu_auc(z, s, prior=0.5))
         1.0
     """
+    check_range("prior", prior, 0, 1)
     corrupted = auc(logits, labeled, mask=mask)
     return jnp.where(prior == 1, jnp.nan, (corrupted - prior / 2) / (1 - prior))
 

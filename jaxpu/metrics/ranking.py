@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from jaxpu.checks import check_range
 from jaxpu.metrics.checks import Labels, Rows, rows_of, weighted_mean
 from jaxpu.metrics.threshold import f1_from_counts, f1_of
 from jaxpu.types import Logits, Mask, Scalar, ScalarLike
@@ -90,6 +91,7 @@ def quantile_threshold(logits: Logits, *, prior: ScalarLike, mask: Mask | None =
         >>> float(quantile_threshold(jnp.array([-4.0, -1.0, -2.0, -3.0]), prior=0.5))
         -2.5
     """
+    check_range("prior", prior, 0, 1)
     return _quantile(rank(rows_of(logits, jnp.zeros(logits.shape), mask)), prior)
 
 
@@ -104,6 +106,7 @@ def f1_quantile(logits: Logits, labels: Labels, *, prior: ScalarLike, mask: Mask
         >>> float(f1_quantile(z, y, prior=0.5))
         1.0
     """
+    check_range("prior", prior, 0, 1)
     return f1_quantile_of(rank(rows_of(logits, labels, mask)), prior)
 
 
@@ -121,6 +124,7 @@ def f1_rescue(logits: Logits, labels: Labels, *, prior: ScalarLike, mask: Mask |
         >>> round(float(f1_rescue(jnp.array([1.0, -2.0, -3.0, -4.0]), y, prior=0.5)), 4)
         0.6667
     """
+    check_range("prior", prior, 0, 1)
     return f1_rescue_of(rank(rows_of(logits, labels, mask)), prior)
 
 

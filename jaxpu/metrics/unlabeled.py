@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxpu.checks import check_range
 from jaxpu.metrics.checks import rows_of, weighted_mean
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
@@ -30,6 +31,7 @@ def score_summary(
         >>> float(values["labeled_positive"]), float(values["unlabeled_positive"])
         (1.0, 0.5)
     """
+    check_range("prior", prior, 0, 1)
     rows = rows_of(logits, labeled, mask)
     p = jax.nn.sigmoid(rows.z)
     mean = weighted_mean(p, rows.negative)

@@ -9,6 +9,7 @@ each with its ``experiment``, and ``scripts`` to run. The text may say (:mod:`ja
 A placeholder that finds nothing is an error that names it.
 """
 
+import io
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +18,6 @@ from types import ModuleType
 from typing import Any
 
 import polars as pl
-import yaml
 
 from jaxpu import analysis, plots
 from jaxpu.config import load_yaml
@@ -28,7 +28,7 @@ from jaxpu.report import pictures
 from jaxpu.report.page import PageError, fill, page
 from jaxpu.report.placeholders import Placeholders
 from jaxpu.report.text import listed
-from jaxpu.runs import write_text
+from jaxpu.runs import Damaged, read_sealed, write_text
 
 
 class Results:
@@ -61,11 +61,11 @@ class Results:
 
     def config(self, experiment: str) -> dict[str, Any]:
         """The resolved configuration of an experiment."""
-        return yaml.safe_load((self.path(experiment) / "config.yaml").read_bytes())
+        return load_yaml(_whole(self.path(experiment) / "config.yaml"))
 
     def provenance(self, experiment: str) -> dict[str, Any]:
         """Where its numbers are from."""
-        return json.loads((self.path(experiment) / "provenance.json").read_text(encoding="utf-8"))
+        return json.loads(_whole(self.path(experiment) / "provenance.json"))
 
     def frame(self, experiment: str, name: str) -> pl.LazyFrame:
         """One of the frames of an experiment: runs, selected, summary, verdicts, claims, rules or paths."""
@@ -73,9 +73,9 @@ class Results:
             return analysis.paths(self.frame(experiment, "runs").collect()).lazy()
         stem = self.path(experiment) / name
         if stem.with_suffix(".parquet").exists():
-            return pl.scan_parquet(stem.with_suffix(".parquet"))
+            return pl.read_parquet(io.BytesIO(_whole(stem.with_suffix(".parquet")))).lazy()
         if stem.with_suffix(".csv").exists():
-            return pl.scan_csv(stem.with_suffix(".csv"), infer_schema_length=None)
+            return pl.scan_csv(stem.with_suffix(".csv"), infer_schema_length=None, glob=False)
         return pl.LazyFrame()
 
     def frames(self, experiment: str) -> Frames:
@@ -97,6 +97,20 @@ class Results:
         if found.is_empty():
             raise PageError(f"{experiment}: {query!r} finds nothing")
         return found
+
+
+def _whole(path: Path) -> bytes:
+    """A file with its checksum verified; one that was written before files had any is taken as it is.
+
+    Raises:
+        PageError: it is damaged.
+    """
+    try:
+        return read_sealed(path)
+    except Damaged as error:
+        if error.marked:
+            raise PageError(f"{path} is damaged ({error}); repeat its jaxpu run") from None
+        return path.read_bytes()
 
 
 def _split(path: Path) -> tuple[dict[str, Any], str]:
