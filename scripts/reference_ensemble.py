@@ -20,16 +20,19 @@ from jaxpu import ensemble, metrics, runs
 OUT = Path(__file__).parents[1] / "results" / "cf_ensemble" / "reference.json"
 
 
-def one(trainer: str, weighted: bool, iterations: int, stored: dict[str, np.ndarray]) -> dict[str, float | str | None]:
+def one(
+    trainer: str, weighted: bool, iterations: int, plateau: float, stored: dict[str, np.ndarray]
+) -> dict[str, float | str | None]:
     """One fit from the original's random start: figures on the unlabeled columns, distance from the original w, b."""
     r, y, known = (jnp.asarray(stored[k]) for k in ("ratings", "labels", "labeled"))
     state = np.random.RandomState(42)
     start = ensemble.Factors(*(jnp.asarray(state.randn(15, k) * 0.01) for k in r.shape))
     c = ensemble.confidence("label_aware", r, y, known)
     step = ensemble.Step(class_weights=float(weighted))
-    fit = (ensemble.fit_als if trainer == "als" else ensemble.fit_joint)(
-        start, r, c, y, known, iterations=iterations, step=step
-    )
+    if trainer == "als":
+        fit = ensemble.fit_als(start, r, c, y, known, iterations=iterations, step=step)
+    else:
+        fit = ensemble.fit_joint(start, r, c, y, known, iterations=iterations, step=step, plateau=plateau)
     w, b = np.asarray(fit.aggregator.w), float(fit.aggregator.b)
     p = np.asarray(jax.nn.sigmoid(fit.logits))[~stored["labeled"]]
     name = f"als_{'weighted' if weighted else 'unweighted'}"
@@ -40,6 +43,7 @@ def one(trainer: str, weighted: bool, iterations: int, stored: dict[str, np.ndar
         "trainer": trainer,
         "class_weights": "yes" if weighted else "no",
         "iterations": iterations,
+        "plateau": plateau,
         "pr_auc": float(metrics.average_precision(fit.logits, y, mask=~known)),
         "roc_auc": float(metrics.auc(fit.logits, y, mask=~known)),
         "w_min": float(w.min()),
@@ -59,8 +63,8 @@ def main() -> None:
         return
     with np.load(path) as file, jax.enable_x64(True):
         stored = dict(file)
-        cases = [("als", 100), ("joint", 200), ("joint", 500)]
-        rows = [one(trainer, w, iterations, stored) for trainer, iterations in cases for w in (False, True)]
+        cases = [("als", 100, 1.0), *(("joint", steps, plateau) for steps in (200, 500) for plateau in (1.0, 0.5))]
+        rows = [one(trainer, w, steps, plateau, stored) for trainer, steps, plateau in cases for w in (False, True)]
     told = {"command": "python scripts/reference_ensemble.py", **runs.commit(), "versions": runs.versions()}
     rounded = [{k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in row.items()} for row in rows]
     runs.write_text(OUT, json.dumps(told | {"fits": rounded}, indent=1) + "\n")

@@ -38,13 +38,30 @@ def figures(results: Results) -> list[Figure]:
 
 
 def tables(results: Results) -> dict[str, pl.DataFrame]:
-    """The original's figures, met: what scripts/reference_ensemble.py wrote; none without it."""
+    """Quality of single classifiers; what scripts/reference_ensemble.py wrote, where it did."""
+    found = {"base": base_quality()}
     path = results.folder / "cf_ensemble" / "reference.json"
-    if not path.exists():
-        return {}
-    fits = pl.DataFrame(json.loads(path.read_text(encoding="utf-8"))["fits"], infer_schema_length=None)
-    off = pl.col("largest_difference_from_original_w_b").map_elements(lambda d: f"{d:.0e}", pl.String)
-    return {"reference": fits.with_columns(off).rename({off.meta.output_name(): "off the original's w, b"})}
+    if path.exists():
+        fits = pl.DataFrame(json.loads(path.read_text(encoding="utf-8"))["fits"], infer_schema_length=None)
+        off = pl.col("largest_difference_from_original_w_b").map_elements(lambda d: f"{d:.0e}", pl.String)
+        found["reference"] = fits.with_columns(off).rename({off.meta.output_name(): "off the original's w, b"})
+    return found
+
+
+def base_quality(seeds: int = 100) -> pl.DataFrame:
+    """PR-AUC of one classifier alone, on the instances without a label: a row a share of positives."""
+    rows = []
+    for rate in (0.5, RATE, 0.01):
+        problems = [problem(RatingsConfig(rate=rate), seed, "float64") for seed in range(seeds)]
+        of_seeds = np.array([_alone(*map(jnp.asarray, each)) for each in problems])
+        best = of_seeds.max(axis=1)
+        rows.append({"ratings.rate": rate, "mean": of_seeds.mean(), "worst": of_seeds.min(axis=1).mean(), "best": best.mean()})
+    return pl.DataFrame(rows)
+
+
+@jax.jit
+def _alone(ratings: jax.Array, labels: jax.Array, labeled: jax.Array) -> jax.Array:
+    return jax.vmap(lambda r: metrics.average_precision(r, labels, mask=~labeled))(ratings)
 
 
 class Path(NamedTuple):
