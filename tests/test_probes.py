@@ -66,6 +66,7 @@ def test_the_input_gradient_is_that_of_finite_differences(seen):
     assert float(probes.input_gradient_norm(seen)) == pytest.approx(norms.mean(), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_probes_are_recorded_after_every_epoch_by_their_names():
     raw = config.to_dict(tiny(seeds=1, training__epochs=2, model__dropout=[], selection__keep_best=True))
     outcome = jaxpu.sweep({**raw, "probes": ["weight_norm", HERE]})
