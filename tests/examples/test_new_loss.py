@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from contract import check_risk
 from examples import new_loss
 
