@@ -108,7 +108,7 @@ def origin(provenance: Mapping[str, Any]) -> Markdown:
     commit = str(provenance.get("commit") or "unknown")[:9] + (
         ", with uncommitted changes" if provenance.get("dirty") else ""
     )
-    precision = f" in {provenance['precision']}" if "precision" in provenance else ""
+    precision = f" in {', '.join(provenance['precision'])}" if "precision" in provenance else ""
     said = (
         f"{provenance['runs']} runs, {provenance['seeds']} seeds a cell, {took(provenance)} on {provenance['device']}"
     )
