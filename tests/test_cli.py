@@ -81,9 +81,7 @@ def test_a_run_leaves_all_it_promises_and_says_where(finished):
     assert done.stdout.rstrip().endswith(f"page: {Path('out') / 'report.html'}")
     assert "Selected by validation F1 (needs true labels, the default here), n = 2 seeds" in done.stdout
     assert "4 of 4 runs" in done.stderr
-    page = (folder / "report.html").read_text()
-    assert page.count("vpudra_softlabel") > 0
-    assert " in float32, commit " in page
+    assert (folder / "report.html").read_text().count("vpudra_softlabel") > 0
 
 
 def test_the_words_of_the_command_act(finished):
