@@ -106,7 +106,8 @@ def _flat(value: Any) -> str:
 def origin(provenance: Mapping[str, Any]) -> Markdown:
     """The command that repeats an experiment, and where its numbers are from, in a sentence.
 
-    >>> told = {"runs": 4, "seeds": 2, "device": "cpu", "precision": ["float32"], "run_seconds": 3.0, "compile_seconds": 1.0}
+    >>> told = {"runs": 4, "seeds": 2, "device": "cpu", "precision": ["float32"]}
+    >>> told |= {"run_seconds": 3.0, "compile_seconds": 1.0}
     >>> origin({**told, "command": "jaxpu run quick", "commit": "0123456789ab"})
     'Repeat: `jaxpu run quick`; 4 runs, 2 seeds a cell, 4 s on cpu in float32, commit `012345678`.'
     """
