@@ -20,6 +20,7 @@ BLOCK = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- /results -->)", re.DOTALL
 ROWS = (
     ("softlabel_rate", "Without the anchor, most runs score"),
     ("softlabel_rate", "Under the same rule without the rescue"),
+    ("few_labels", "With 1 % of the positives labelled, Fixed"),
     ("h1_anchor", "The anchor is worth at least"),
     ("collapse_search", "Somewhere VPU without its anchor"),
     ("prior_misspecification", "VPU, which does not use the prior"),
