@@ -124,6 +124,27 @@ def test_columns_are_typed_and_stand_in_front(tmp_path):
     assert found.schema["path"] == pl.List(pl.Float32)
 
 
+def test_inputs_of_other_shapes_are_refused_and_each_is_made_once(monkeypatch):
+    made = []
+
+    def jobs(experiment, found):
+        job = toy.jobs_of(experiment, found)[0]
+
+        def inputs(run, needed):
+            made.append(run.seed)
+            rate = {"rate": np.full(2, run.cell, np.float32)} if run.seed > len(made) else {}
+            return job.inputs(run, needed) | rate
+
+        return [dataclasses.replace(job, inputs=inputs)]
+
+    monkeypatch.setattr(toy.Kind, "jobs", staticmethod(jobs))
+    toy.run(Toy(rates=(0.5,), seeds=20))
+    assert sorted(made[1:]) == list(range(20)), "the first is the example that the program is compiled for"
+    made.clear()
+    with pytest.raises(ValueError, match=r"differ in shape or type: .*; pad them"):
+        toy.run(Toy(rates=(0.5,), seeds=4, first_seed=100))
+
+
 def test_equal_programs_are_compiled_once(monkeypatch):
     traced = []
     monkeypatch.setattr(
