@@ -221,14 +221,14 @@ def test_prepared_seeds_are_forgotten_and_come_back_the_same(monkeypatch):
     wanted = DataConfig(name="gaussians", options={"n": 60})
     dataset = load(wanted)
     monkeypatch.setattr(prepare, "_PREPARED", {})
-    monkeypatch.setattr(prepare, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(prepare, "MOST_BYTES", 30_000)
     first = prepare_one(wanted, dataset, 0)
     assert prepare_one(wanted, dataset, 0) is first
     for seed in range(1, 300):
         prepare_one(wanted, dataset, seed)
     held = [sum(np.asarray(part).nbytes for part in one.rows) for one in prepare._PREPARED.values()]
     assert 16 <= len(held) < 299
-    assert sum(held) <= 100_000
+    assert sum(held) <= 30_000
     again = prepare_one(wanted, dataset, 0)
     assert again is not first
     for mine, theirs in zip(again.rows, first.rows, strict=True):

@@ -152,8 +152,9 @@ def _provenance(folder: Path, shards: Sequence[Shard], runs: int) -> Callable[[]
         total = dict(each[0], runs=runs, shards=len(shards), dirty=any(one.get("dirty") for one in each))
         total["command"] = re.sub(r" --shard[ =]\S+", "", str(total["command"]))
         total["started"] = min(one["started"] for one in each)
-        for name in ("epochs", "programs", "compile_seconds", "run_seconds"):
+        for name in ("epochs", "slot_epochs", "programs", "compile_seconds", "run_seconds"):
             total[name] = round(sum(one[name] for one in each), 2)
+        total["compile_seconds_each"] = [seconds for one in each for seconds in one["compile_seconds_each"]]
         for name in ("device", "commit"):
             total[name] = ", ".join(dict.fromkeys(str(one[name]) for one in each)) if each[0][name] else None
         places = dict.fromkeys(json.dumps(place) for one in each for place in one["placement"])

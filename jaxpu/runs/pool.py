@@ -83,10 +83,14 @@ class Pool:
         self._stacked = jax.tree.map(lambda leaf: np.repeat(leaf[None], placement.slots, axis=0), alone)
         self._placed: tuple[Any, Any] | None = None
         self._run: Callable[..., Any] | None = None
+        self.slot_epochs = 0
+        self.compile_seconds = 0.0
 
     def compile(self) -> None:
         """Compile the program without running it."""
+        began = time.perf_counter()
         self._run = self.program.compile(self._shared, self._arguments(), self._put(self._states))
+        self.compile_seconds = time.perf_counter() - began
 
     def resume(self, waiting: deque[Run]) -> int:
         """Put runs with a saved state back into slots, take them off ``waiting``, and say how many."""
@@ -132,14 +136,28 @@ class Pool:
                 if slot.run:
                     segment = {name: values[place] for name, values in columns.items()}
                     epochs += slot.append(segment, over=bool(over[place]))
+            vmapped = self.program.placement.chunk > 1
+            self.slot_epochs += self.program.computed(self._phases != EMPTY) if vmapped else epochs
             self._phases[self._phases == START] = GOING
             finished = self._write_finished(over, states)
             self._fill(waiting)
+            states = states if waiting else self._closed_up(states)
             if self._store.keeps_state and time.monotonic() - saved >= self._checkpoint_seconds:
                 self._save(states)
                 saved = time.monotonic()
             on_segment(epochs, finished)
         self._store.drop(self._name)
+
+    def _closed_up(self, states: Any) -> Any:
+        """Put the last runs into as few chunks as hold them: a chunk without a run is skipped."""
+        order = self.program.closed_up(self._phases != EMPTY)
+        if order is None:
+            return states
+        self.slots = [self.slots[place] for place in order]
+        self._phases, self._seeds = self._phases[order], self._seeds[order]
+        self._stacked = jax.tree.map(lambda rows: rows[order], self._stacked)
+        self._placed = None
+        return self.program.ordered(states, order)
 
     def _save(self, states: Any) -> None:
         """Write down the state of the runs that have begun."""
