@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out")
+VALUED = ("--seeds", "--out", "--shard")
 """Options of ``jaxpu run`` that are followed by a value."""
 
 
