@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, special, stats
 
 from jaxpu import theory
-from jaxpu.theory import glm, gradient_noise, mixup_loss, mixupe, rademacher, random_features
+from jaxpu.theory import glm, gradient_noise, mixup_loss, mixupe, rademacher, random_features, rare_features
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -352,7 +352,11 @@ def test_the_product_of_two_halves_has_no_bias_where_one_draw_has():
 def regression(seed, n=20, m=150, d=40, width=10, exact=False):
     """Mixed rows of a tanh teacher, or of one within the features (``exact``): features, labels, their clean part."""
     draw = np.random.default_rng(seed)
-    a, b, v = draw.normal(size=(5, width)) / np.sqrt(width), draw.normal(size=5), draw.normal(size=(d, width)) / np.sqrt(width)
+    a, b, v = (
+        draw.normal(size=(5, width)) / np.sqrt(width),
+        draw.normal(size=5),
+        draw.normal(size=(d, width)) / np.sqrt(width),
+    )
     phi = lambda x: np.tanh(x @ v.T) / np.sqrt(d)  # noqa: E731
     theta = 3 * draw.normal(size=d)
     target = (lambda x: phi(x) @ theta) if exact else (lambda x: np.tanh(2 * x @ a.T) @ b)
@@ -403,8 +407,8 @@ def test_a_linear_target_has_no_noise_and_no_bias():
     draw = np.random.default_rng(2)
     x, theta = draw.normal(size=(12, 6)), draw.normal(size=6)
     mixed = random_features.mixed_pairs(jax.random.key(0), *arrays(x, x @ theta), 60, 1.0)
-    assert random_features.noise_share(mixed.y - mixed.x @ theta, mixed.y) < 1e-6
-    np.testing.assert_allclose(random_features.limit(mixed.x, mixed.y), theta, atol=1e-5)
+    assert random_features.noise_share(mixed.y - mixed.x @ theta, mixed.y) < 1e-12
+    np.testing.assert_allclose(random_features.limit(mixed.x, mixed.y), theta, atol=1e-9)
 
 
 def test_mixed_labels_bend_the_error_upwards_and_clean_ones_of_the_same_rows_do_not():
@@ -421,3 +425,79 @@ def test_mixed_labels_bend_the_error_upwards_and_clean_ones_of_the_same_rows_do_
     at = lambda time: random_features.switched(*flows, jnp.zeros(40), time, 1e4)  # noqa: E731
     np.testing.assert_allclose(at(0.0), theory.flow_at(flows[1], jnp.zeros(40), jnp.array([1e4]))[0], atol=1e-12)
     np.testing.assert_allclose(at(1e4), theory.flow_at(flows[0], jnp.zeros(40), jnp.array([1e4]))[0], atol=1e-12)
+
+
+# --- common and rare features
+
+
+def weights(seed, m=10, d=400, dtype=None):
+    return 0.01 * jax.random.normal(jax.random.key(seed), (2, m, d), dtype or jnp.float64)
+
+
+def test_pairs_by_gram_matrices_are_those_of_mixed_patches():
+    x, y, _ = rare_features.patches(jax.random.key(0), 6, d=12)
+    w, lam = 30 * weights(1, m=3, d=12), 0.6
+    x, y = np.asarray(x), np.asarray(y)
+    for i, j in itertools.product(range(6), repeat=2):
+        row = lam * x[i] + (1 - lam) * x[j]
+        z = (np.einsum("pd,kmd->kpm", row, np.asarray(w)) ** 2).sum(axis=(1, 2))
+        np.testing.assert_allclose(rare_features.pair_logits(w, *arrays(x), lam)[i, j], z, rtol=1e-9)
+        loss = np.log(np.exp(z).sum()) - lam * z[y[i]] - (1 - lam) * z[y[j]]
+        assert float(rare_features.pair_losses(w, *arrays(x, y), lam)[i, j]) == pytest.approx(loss, rel=1e-9)
+    plain = (
+        special.logsumexp(z := rare_features.logits(w, *arrays(x)), axis=1) - np.asarray(z)[np.arange(6), y]
+    ).mean()
+    assert float(rare_features.filtered_loss(w, *arrays(x, y), 1.0)) == pytest.approx(plain, rel=1e-9)
+
+
+def test_a_row_has_one_feature_its_clutter_and_noise_that_is_orthogonal_to_both():
+    x, y, rare = map(np.asarray, rare_features.patches(jax.random.key(0), 200, d=30, rho=0.1, strength=0.1, sigma=0.15))
+    assert rare.sum() == 20
+    assert rare[y == 0].sum() == 10
+    top = x[:, :, :4].max(axis=1)
+    np.testing.assert_allclose(top[np.arange(200), y + 2 * rare], 1)
+    clutter = np.isclose(x[:, :, :2], 0.1).any(axis=2)
+    assert (clutter.sum(axis=1) == 1).all()
+    noise = np.abs(x[:, :, 4:]).max(axis=2) > 0
+    assert (noise.sum(axis=1) == 2).all()
+    assert not x[noise][:, :4].any()
+    assert x[noise][:, 4:].std() == pytest.approx(0.15, rel=0.03)
+    assert len({tuple(row) for row in noise.tolist()}) == 6, "patches are shuffled"
+
+
+def test_a_teacher_leaves_the_pairs_that_it_predicts_worse_out():
+    x, y, _ = rare_features.patches(jax.random.key(0), 8, d=12)
+    w, teacher = 30 * weights(1, m=3, d=12), 40 * weights(2, m=3, d=12)
+    mine, theirs = (np.asarray(rare_features.pair_losses(one, x, y, 0.6)) for one in (w, teacher))
+    kept = theirs <= mine
+    assert 0 < kept.sum() < 64
+    assert float(rare_features.filtered_loss(w, x, y, 0.6, teacher)) == pytest.approx(mine[kept].mean(), rel=1e-9)
+
+
+@pytest.mark.slow
+def test_mixup_learns_the_rare_feature_and_stopping_early_keeps_it():
+    """The start of the full setting, 1,000 of 6,000 steps: plain training hardly knows the rare feature."""
+    key, steps = jax.random.key(0), 1000
+    x, y, _ = rare_features.patches(jax.random.fold_in(key, 0), 100)
+    test = rare_features.patches(jax.random.fold_in(key, 1), 500, rho=1.0)
+    x, test_x, start = (jnp.asarray(part, jnp.float32) for part in (x, test.x, weights(2)))
+    ends, paths = {}, {}
+    for name in ("plain", "mixup", "early_stop"):
+        lams = rare_features.shares(name, steps).astype(jnp.float32)
+        ends[name], paths[name] = rare_features.descend(start, x, y, lams, every=100)
+    rare = {name: float(path.rare[-1].mean()) for name, path in paths.items()}
+    right = {name: float(rare_features.accuracy(end, test_x, test.y)) for name, end in ends.items()}
+    assert rare["plain"] < 0.05 < 0.1 < min(rare["mixup"], rare["early_stop"])
+    assert min(right["mixup"], right["early_stop"]) > right["plain"] + 0.2
+    for mixup_, stopped in zip(paths["mixup"], paths["early_stop"], strict=True):
+        np.testing.assert_array_equal(mixup_[:6], stopped[:6])
+    np.testing.assert_array_equal(rare_features.known(ends["plain"]).common, paths["plain"].common[-1])
+    assert (paths["mixup"].wrong[-1] < 0.2 * paths["mixup"].common[-1]).all()
+
+
+def test_schedules_of_the_share():
+    easy, hard = (np.asarray(rare_features.shares(name, 5)) for name in ("easy", "hard"))
+    np.testing.assert_allclose(easy, [0.5, 0.625, 0.75, 0.875, 1.0])
+    np.testing.assert_array_equal(easy[::-1], hard)
+    with pytest.raises(ValueError, match="expected one of"):
+        rare_features.shares("cosine", 5)

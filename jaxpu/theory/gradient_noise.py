@@ -93,7 +93,8 @@ def without_bias(first: Tree, second: Tree) -> Scalar:
         first, second: trees of one structure, means over independent draws.
 
     Example:
-        >>> float(without_bias(jnp.array([2.0, 1.0]), jnp.array([2.0, 0.0]))), float(without_bias(jnp.ones(1), -jnp.ones(1)))
+        >>> one = jnp.array([2.0, 1.0])
+        >>> float(without_bias(one, jnp.array([2.0, 0.0]))), float(without_bias(jnp.ones(1), -jnp.ones(1)))
         (2.0, -1.0)
     """
     product = sum(map(jnp.vdot, jax.tree.leaves(first), jax.tree.leaves(second)), jnp.zeros(()))

@@ -38,7 +38,7 @@ class Mixed(NamedTuple):
 def mixed_pairs(
     key: Key[Array, ""], x: Float[Array, "n ..."], y: Float[Array, " n"], m: int, alpha: ScalarLike
 ) -> Mixed:
-    """m mixtures of random pairs of rows, each with its own λ ~ Beta(α, α).
+    """Draw m mixtures of random pairs of rows, each with its own λ ~ Beta(α, α).
 
     Example:
         >>> found = mixed_pairs(jax.random.key(0), jnp.arange(4.0)[:, None], 2 * jnp.arange(4.0), 3, 1.0)
@@ -48,11 +48,12 @@ def mixed_pairs(
     rows, shares = jax.random.split(key)
     first, second = jax.random.randint(rows, (2, m), 0, len(x))
     lam = mixup.sample(shares, alpha, (m,)).astype(x.dtype)
-    both = jnp.concatenate([x[first], x[second]]), jnp.concatenate([y[first], y[second]])
-    partner = jnp.arange(m) + m
-    whole = jnp.concatenate([partner, partner - m])
-    lam = jnp.concatenate([lam, lam])
-    return Mixed(*(mixup.mix(part, whole, lam)[:m] for part in both))
+
+    def between(part: Array) -> Array:
+        share = lam.reshape((m,) + (1,) * (part.ndim - 1))
+        return share * part[first] + (1 - share) * part[second]
+
+    return Mixed(between(x), between(y))
 
 
 def flow(features: Float[Array, "m d"], targets: Float[Array, " m"]) -> LinearFlow:
@@ -83,12 +84,12 @@ def lemma(
     """θ_t by the lemma: the way to θ*, and the way to the noise.
 
     Args:
-        features: Φᵀ. clean: Ỹ*. noise: Z. start: θ_0. times: η t, not too large for the exponential: the eigenvectors of
-            :func:`flow` serve all.
+        features: Φᵀ. clean: Ỹ*. noise: Z. start: θ_0. times: η t, not too large for the exponential of a matrix; those
+            of :func:`flow` may be of any size.
 
     Example:
-        >>> path = lemma(jnp.eye(2), jnp.array([1.0, 2.0]), jnp.array([0.5, 0.0]), jnp.zeros(2), jnp.array([0.0, 100.0]))
-        >>> path.round(4).tolist()
+        >>> clean, noise = jnp.array([1.0, 2.0]), jnp.array([0.5, 0.0])
+        >>> lemma(jnp.eye(2), clean, noise, jnp.zeros(2), jnp.array([0.0, 100.0])).round(4).tolist()
         [[0.0, 0.0], [1.5, 2.0]]
     """
     best, noisy = limit(features, clean), limit(features, noise)
@@ -129,8 +130,8 @@ def simulate(
     """θ after ``steps`` Runge-Kutta steps of the fourth order: the flow without its closed form.
 
     Example:
-        >>> simulate(jnp.ones((1, 1)), jnp.ones(1), jnp.zeros(1), step=0.1, steps=10).round(4).tolist()  # 1 - 1/e
-        [0.6321]
+        >>> round(float(simulate(jnp.ones((1, 1)), jnp.ones(1), jnp.zeros(1), step=0.1, steps=10)[0]), 4)  # 1 - 1/e
+        0.6321
     """
     m = len(features)
 
