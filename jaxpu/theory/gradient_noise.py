@@ -55,10 +55,10 @@ def gradients(
 
     def distances(example: Tree) -> tuple[Scalar, Scalar]:
         own = jax.grad(loss)(params, example)
-        return _square(jax.tree.map(jnp.subtract, own, mean)), _square(own)
+        return squared_norm(jax.tree.map(jnp.subtract, own, mean)), squared_norm(own)
 
     apart, alone = lax.map(distances, examples, batch_size=at_once)
-    return Gradients(jnp.sqrt(_square(mean)), jnp.sqrt(share @ apart), share @ alone)
+    return Gradients(jnp.sqrt(squared_norm(mean)), jnp.sqrt(share @ apart), share @ alone)
 
 
 def mean_gradient(
@@ -101,5 +101,11 @@ def without_bias(first: Tree, second: Tree) -> Scalar:
     return jnp.sign(product) * jnp.sqrt(jnp.abs(product))
 
 
-def _square(tree: Tree) -> Scalar:
+def squared_norm(tree: Tree) -> Scalar:
+    """The sum of the squares of all numbers in a tree.
+
+    Example:
+        >>> float(squared_norm({"w": jnp.array([3.0, 4.0]), "b": jnp.array(1.0)}))
+        26.0
+    """
     return sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), jnp.zeros(()))

@@ -2,8 +2,8 @@
 
 A row is P patches in d dimensions. One of them is the feature of its class: v for the positives (class 0) and u for
 the negatives, or in a share ρ of the rows the *rare* v' and u'; b patches are clutter, α u or α v by a fair coin; the
-rest is noise N(0, σ² H), where H takes the four features out. The features are the first four axes, v, u, v', u'. The network
-has a squared activation,
+rest is noise N(0, σ² H), where H takes the four features out. The features are the first four axes, v, u, v', u'. The
+network has a squared activation,
 
     F_k(W; x) = Σ_p Σ_r ⟨w_kr, x⁽ᵖ⁾⟩²,    the cross-entropy of softmax(F),
 
@@ -198,8 +198,8 @@ def descend(
     """Full-batch gradient descent, a λ a step.
 
     Args:
-        start: the weights, small. x, y: rows and classes. lams: of :func:`shares`, a multiple of ``every``. teacher: who
-            filters pairs; None = all are learned. lr: step size. every: steps from one look at the features to the next.
+        start: the weights, small. x, y: rows and classes. lams: of :func:`shares`, a multiple of ``every``. teacher:
+            who filters pairs; None = all are learned. lr: step size. every: steps from one look to the next.
 
     Returns:
         The weights, and what they knew of the features after 0, ``every``, 2 ``every`` ... steps.
