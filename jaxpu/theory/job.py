@@ -71,23 +71,46 @@ def static_of(cell: FunctionCell) -> Static:
     except (KeyError, ValueError) as error:
         said = str(error) if ":" in cell.function else unknown("function", cell.function, SETUPS)
         raise ConfigError(f"function: {said}") from None
-    known = list(inspect.signature(function).parameters)[1:]
+    known = {name: one.default for name, one in list(inspect.signature(function).parameters.items())[1:]}
     for name in cell.options:
         if name not in known:
-            raise ConfigError(f"options: {unknown(f'option of {cell.function!r}', name, known)}")
-    return Static(function, tuple(sorted((name, _hashable(value)) for name, value in cell.options.items())))
+            raise ConfigError(f"options: {unknown(f'option of {cell.function!r}', name, list(known))}")
+    return Static(
+        function, tuple((name, _like(known[name], cell.options[name], name)) for name in sorted(cell.options))
+    )
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
+def _like(default: Any, value: Any, name: str) -> Any:
+    """An option of the type of its default, where that is a number, a word or a truth value."""
+    if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(default, bool | int | float | str) and type(value) is not type(default):
+        raise ConfigError(f"options.{name}: expected {type(default).__name__}, got {value!r}")
+    return tuple(value) if isinstance(value, list) else value
 
 
 def recorded(experiment: FunctionExperiment) -> list[str]:
-    """The columns of numbers that runs will have, traced and not computed."""
-    cell = config.expand(experiment)[0]
-    with jax.enable_x64(cell.precision == "float64"):
-        shapes = jax.eval_shape(functools.partial(_columns, static_of(cell)), jax.random.key(0))
-    return [name for name, shape in shapes.items() if not shape.ndim]
+    """The columns of numbers that runs will have, traced and not computed.
+
+    Raises:
+        ConfigError: options that the function refuses.
+    """
+    names: dict[str, None] = {}
+    for cell in _told_apart(config.expand(experiment)):
+        static = static_of(cell)
+        try:
+            with jax.enable_x64(cell.precision == "float64"):
+                shapes = jax.eval_shape(functools.partial(_columns, static), jax.random.key(0))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"options {cell.options}: {error}") from None
+        names |= dict.fromkeys(name for name, shape in shapes.items() if not shape.ndim)
+    return list(names)
+
+
+def _told_apart(cells: Sequence[FunctionCell]) -> list[FunctionCell]:
+    """A cell for every combination of words: numbers do not make other columns."""
+    words = [str({name: v for name, v in cell.options.items() if not isinstance(v, int | float)}) for cell in cells]
+    return list(dict(zip(reversed(words), reversed(cells), strict=True)).values())
 
 
 def record(run: Run, history: Mapping[str, np.ndarray]) -> pl.DataFrame:

@@ -51,7 +51,7 @@ class Decomposition(NamedTuple):
     third: Scalar
 
     @property
-    def remainder(self) -> Scalar:
+    def remainder(self) -> Float[Array, "..."]:
         """What the expansion leaves over, L_mix - L - R₁ - R₂ - R₃."""
         return self.mixup - self.standard - self.first - self.second - self.third
 

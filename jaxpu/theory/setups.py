@@ -15,6 +15,9 @@ from jaxpu.theory.aggregator import flow_at
 
 Columns = dict[str, Array]
 
+SWITCH = 3000.0
+"""A time at which one may stop mixing, chosen beforehand."""
+
 
 def remainder(
     key: Array,
@@ -29,9 +32,9 @@ def remainder(
     """What the expansion of the mixup loss leaves over, of a random tanh network, against the size of the data.
 
     Returns:
-        ``order_three`` and ``order_two``: between sizes of 2^-8 and 2^-10, the slope of log |remainder|, and that without
-        R₂ and R₃. Of the data as they are: ``standard``, ``first``, ``second``, ``third``, ``rest``, and ``rest_share``,
-        the remainder over all that mixup adds. Along ``scale`` = 2^-0 ... 2^-10: ``remainder``, ``beyond_first``.
+        ``order_three`` and ``order_two``: between sizes of 2^-8 and 2^-10, the slope of log |remainder|, and that
+        without R₂ and R₃. Of the data as they are: ``standard``, ``first``, ``second``, ``third``, ``rest``, and
+        ``rest_share``, the remainder over all that mixup adds. Along ``scale``: ``remainder``, ``beyond_first``.
     """
     keys = jax.random.split(key, 5)
     x, v = jax.random.normal(keys[0], (n, p)), jax.random.normal(keys[1], (width, p)) / jnp.sqrt(p)
@@ -71,10 +74,10 @@ def complexity(
     """Rademacher complexity of both classes on Gaussian rows of a low rank, with eigenvalues j^-decay.
 
     Returns:
-        ``mixup`` and its ``bound``, ``bound_rho`` (condition with the square) and ``bound_printed``; ``ball``, its
-        ``ball_bound`` by the trace and ``ball_printed``, in print; and, with both classes drawn through one θ of length
-        1, how many times the ball's complexity mixup's is: θ the ``top`` eigenvector, the ``bottom`` one of the range,
-        random within the ``range``, random in the ``space``.
+        ``mixup`` and ``ball``, and what they are of their bounds: ``of_bound`` (s_γ), ``of_retentive`` (by ρ, condition
+        with the square), ``of_printed``; ``ball_of_bound`` (trace), ``ball_of_printed``. And, with both classes drawn
+        through one θ, how many times the ball's complexity mixup's is: θ the ``top`` eigenvector, the ``bottom`` one
+        of the range, random within the ``range``, random in the ``space``.
     """
     basis_key, row_key, sign_key, theta_key = jax.random.split(key, 4)
     basis = jnp.linalg.qr(jax.random.normal(basis_key, (p, rank)))[0]
@@ -89,15 +92,16 @@ def complexity(
     thetas = {"top": basis[:, 0], "bottom": basis[:, -1], "range": basis @ (basis.T @ drawn), "space": drawn}
     per_size = mixed / rademacher.radius(gamma) / (ball / jnp.sqrt(gamma))
     fair = {name: per_size * jnp.sqrt(theta @ covariance @ theta / (theta @ theta)) for name, theta in thetas.items()}
-    return fair | {
+    ratios = {
         "mixup": mixed,
-        "bound": rademacher.mixup_bound(gamma, rank, n),
-        "bound_rho": rademacher.retentive_bound(gamma, rho, rank, n),
-        "bound_printed": printed[0],
         "ball": ball,
-        "ball_bound": rademacher.ball_bound(x, gamma),
-        "ball_printed": printed[1],
+        "of_bound": mixed / rademacher.mixup_bound(gamma, rank, n),
+        "of_retentive": mixed / rademacher.retentive_bound(gamma, rho, rank, n),
+        "of_printed": mixed / printed[0],
+        "ball_of_bound": ball / rademacher.ball_bound(x, gamma),
+        "ball_of_printed": ball / printed[1],
     }
+    return fair | ratios | {"place": jnp.arange(1.0, rank + 1), "eigenvalue": values}
 
 
 def regression(
@@ -119,11 +123,12 @@ def regression(
 
     Returns:
         Along ``time``: ``mixup``, ``clean``, ``plain``, and ``switched``, the error at the horizon of whoever switches
-        from mixed to plain rows then. ``mixup_least``, ``mixup_last``, ``mixup_rise`` (last over least), the time of the
-        least; ``clean_rise``, ``plain_least``, ``plain_last``, ``plain_rise``; ``switch_least``, its time, and of switching
-        at once and never; ``noise_share`` |Z|/|Ỹ*|. Of the lemma: distances relative to the way made, after a time of
-        3,000, of the flow from a Runge-Kutta simulation and from the lemma, and of the lemma as copied, with θ* of the mixed
-        labels.
+        from mixed to plain rows then. Of each ``_least``, ``_last``, ``_rise`` (last over least); ``mixup_time`` and
+        ``switched_time``, where they are least; ``mixup_over_plain``, of the last errors; ``gain``, the share of the
+        error that switching at a time of about 3,000 saves against plain rows from the start; ``late``, the error of
+        never switching over the least of ``switched``; ``noise_share`` |Z|/|Ỹ*|.
+        ``simulation_off``, ``lemma_off``, ``copied_off``: distances from the flow at a time of 3,000, over the way
+        made, of a Runge-Kutta simulation, of the lemma, and of the lemma as copied, with θ* of the mixed labels.
     """
     keys = jax.random.split(key, 8)
     scale, shapes = jnp.sqrt(dim), [(5, dim), (5,), (d, dim), (d,), (d,)]
@@ -155,18 +160,14 @@ def regression(
     best = {f"{name}_time": time[error[name].argmin()] for name in ("mixup", "switched")}
     share = random_features.noise_share(mixed.y - clean, clean)
     lemma = _lemma(features(mixed.x), mixed.y, clean, start)
-    return (
-        least
-        | last
-        | rise
-        | best
-        | lemma
-        | {"noise_share": share, "at_once": error["switched"][0], "time": time}
-        | error
-    )
+    at_once, chosen = error["switched"][0], error["switched"][jnp.argmin(jnp.abs(time - SWITCH))]
+    numbers = least | last | rise | best | lemma | {"noise_share": share, "gain": 1 - chosen / at_once}
+    numbers |= {"late": last["switched_last"] / least["switched_least"]}
+    numbers |= {"mixup_over_plain": last["mixup_last"] / last["plain_last"]}
+    return numbers | {"time": time} | error
 
 
-def _lemma(features: Array, mixed: Array, clean: Array, start: Array, time: float = 3000.0) -> Columns:
+def _lemma(features: Array, mixed: Array, clean: Array, start: Array, time: float = SWITCH) -> Columns:
     there = flow_at(random_features.flow(features, mixed), start, jnp.array([time]))[0]
     step = 0.5
     simulated = random_features.simulate(features, mixed, start, step=step, steps=round(time / step))
@@ -183,12 +184,9 @@ def rare(
     schedule: str = "mixup",
     guide: str = "none",
     n: int = 100,
-    size: int = 4,
     d: int = 400,
     m: int = 10,
     rho: float = 0.1,
-    clutter: int = 1,
-    strength: float = 0.1,
     sigma: float = 0.15,
     lam: float = 0.6,
     lr: float = 0.2,
@@ -201,8 +199,8 @@ def rare(
     Args:
         key: of data, starts and test rows, the same for every way. schedule: of :data:`~rare_features.SCHEDULES`.
             guide: ``none``, ``train`` (it sees the same rows) or ``all`` (as many others beside, the test's).
-        n, size, d, rho, clutter, strength, sigma: of :func:`~rare_features.patches`. m: width. lam, stop: of the schedule.
-        lr, steps: of gradient descent. test: rows of each test set.
+        n, d, rho, sigma: of :func:`~rare_features.patches`. m: width. lam, stop: of the schedule. lr, steps: of
+            gradient descent. test: rows of each test set.
 
     Returns:
         ``common``, ``rare``, ``wrong``: Σ ⟨w, ·⟩² at the end, means of both classes; ``accuracy_common`` and
@@ -211,7 +209,7 @@ def rare(
     """
     if guide not in ("none", "train", "all"):
         raise ValueError(f"guide is {guide!r}, expected 'none', 'train' or 'all'")
-    of_rows: dict[str, Any] = {"size": size, "d": d, "clutter": clutter, "strength": strength, "sigma": sigma}
+    of_rows: dict[str, Any] = {"d": d, "sigma": sigma}
     keys, every = jax.random.split(key, 6), max(steps // 60, 1)
     x, y, _ = rare_features.patches(keys[0], n, rho=rho, **of_rows)
     draw = [0.01 * jax.random.normal(one, (2, m, d)) for one in keys[1:3]]
