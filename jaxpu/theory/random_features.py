@@ -84,8 +84,7 @@ def lemma(
     """θ_t by the lemma: the way to θ*, and the way to the noise.
 
     Args:
-        features: Φᵀ. clean: Ỹ*. noise: Z. start: θ_0. times: η t, not too large for the exponential of a matrix; those
-            of :func:`flow` may be of any size.
+        features: Φᵀ. clean: Ỹ*. noise: Z. start: θ_0. times: η t.
 
     Example:
         >>> clean, noise = jnp.array([1.0, 2.0]), jnp.array([0.5, 0.0])
@@ -93,11 +92,11 @@ def lemma(
         [[0.0, 0.0], [1.5, 2.0]]
     """
     best, noisy = limit(features, clean), limit(features, noise)
-    kernel, one = features.T @ features / len(features), jnp.eye(features.shape[1], dtype=features.dtype)
+    rates, modes = jnp.linalg.eigh(features.T @ features / len(features))
 
     def at(time: Array) -> Array:
-        left = jax.scipy.linalg.expm(-time * kernel)
-        return best + left @ (start - best) + (one - left) @ noisy
+        left = (modes * jnp.exp(-time * jnp.maximum(rates, 0))[None, :]) @ modes.T
+        return best + left @ (start - best) + noisy - left @ noisy
 
     return jax.vmap(at)(times)
 
@@ -133,10 +132,10 @@ def simulate(
         >>> round(float(simulate(jnp.ones((1, 1)), jnp.ones(1), jnp.zeros(1), step=0.1, steps=10)[0]), 4)  # 1 - 1/e
         0.6321
     """
-    m = len(features)
+    kernel, forcing = features.T @ features / len(features), features.T @ targets / len(features)
 
     def slope(theta: Array) -> Array:
-        return features.T @ (targets - features @ theta) / m
+        return forcing - kernel @ theta
 
     def one(_: Array, theta: Array) -> Array:
         k1 = slope(theta)
