@@ -1,6 +1,5 @@
 """The directional penalty: as a choice of training, of any kind, with any risk; without it nothing changes."""
 
-
 import jax
 import numpy as np
 import pytest

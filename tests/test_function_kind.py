@@ -61,6 +61,11 @@ def test_a_run_that_is_not_a_number_is_recorded():
         ({"options": {"scal": 2.0}}, "did you mean 'scale'"),
         ({"options": {"n": 2.5}}, "options.n: expected int, got 2.5"),
         ({"options": {"scale": "wide"}}, "options.scale: expected float"),
+        (
+            {"function": "remainder", "options": {"beta": [[1], {}]}},
+            "options.beta: expected a number, a word or a list",
+        ),
+        ({"function": "remainder", "options": {"alpha": -1.0}}, "expected both positive"),
         ({"claims": [CLAIM | {"of": {}, "metric": "meen"}]}, "did you mean 'mean'"),
         ({"function": "rare", "options": {"schedule": "cosine"}, "claims": [CLAIM | {"of": {}}]}, "expected one of"),
     ],
@@ -71,6 +76,7 @@ def test_what_does_not_exist_is_said_before_anything_is_computed(changes, said):
         job.runs(made) and check(made)
 
 
+@pytest.mark.slow
 def test_the_setups_give_numbers_and_ways_of_one_length():
     """On shapes alone; what they compute is tested where the functions are."""
     with jax.enable_x64(True):

@@ -86,7 +86,12 @@ def _like(default: Any, value: Any, name: str) -> Any:
         return float(value)
     if isinstance(default, bool | int | float | str) and type(value) is not type(default):
         raise ConfigError(f"options.{name}: expected {type(default).__name__}, got {value!r}")
-    return tuple(value) if isinstance(value, list) else value
+    value = tuple(value) if isinstance(value, list) else value
+    try:
+        hash(value)
+    except TypeError:
+        raise ConfigError(f"options.{name}: expected a number, a word or a list of them, got {value!r}") from None
+    return value
 
 
 def recorded(experiment: FunctionExperiment) -> list[str]:
@@ -101,7 +106,7 @@ def recorded(experiment: FunctionExperiment) -> list[str]:
         try:
             with jax.enable_x64(cell.precision == "float64"):
                 shapes = jax.eval_shape(functools.partial(_columns, static), jax.random.key(0))
-        except (TypeError, ValueError) as error:
+        except (ArithmeticError, TypeError, ValueError) as error:
             raise ConfigError(f"options {cell.options}: {error}") from None
         names |= dict.fromkeys(name for name, shape in shapes.items() if not shape.ndim)
     return list(names)
