@@ -97,6 +97,7 @@ def test_alpha_and_q_are_those_of_the_rows_that_count(seen):
     assert float(probes.negative_q(seen)) == pytest.approx((q < 0).mean(), abs=1.5 / len(q))
 
 
+@pytest.mark.slow
 def test_probes_are_recorded_after_every_epoch_by_their_names():
     raw = config.to_dict(tiny(seeds=1, training__epochs=2, model__dropout=[], selection__keep_best=True))
     outcome = jaxpu.sweep({**raw, "probes": ["weight_norm", HERE]})

@@ -237,6 +237,7 @@ OWN_FIGURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("study_name", "name"), OWN_FIGURES)
 def test_own_figures_of_studies_are_drawn_and_say_what_they_show(study_name, name):
     options, statement = OWN_FIGURES[study_name, name]
