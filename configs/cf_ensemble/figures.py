@@ -13,7 +13,9 @@ import polars as pl
 from jax import numpy as jnp
 from matplotlib.figure import Figure as Canvas
 
-from jaxpu import ensemble, theory
+from jaxpu import ensemble, metrics, theory
+from jaxpu.config.ensemble import RatingsConfig
+from jaxpu.ensemble.ratings import problem
 from jaxpu.plots import Figure
 from jaxpu.plots.frames import NothingToShow, require
 from jaxpu.plots.style import BLUE, COLOURS, GREEN, INK, MARKERS, QUIET, RED, WIDTH, headline, look
