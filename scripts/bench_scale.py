@@ -96,7 +96,7 @@ def main() -> None:
     lines = [
         "# From 100 to 30,000 runs",
         "",
-        f"`python scripts/bench_scale.py`: {' '.join(__doc__.split('    ')[0].split())}",
+        f"`python scripts/bench_scale.py`: {' '.join(str(__doc__).split('    ')[0].split())}",
     ]
     for many, title in ((False, "One cell, n seeds"), (True, f"n/{SEEDS_OF_MANY} cells, {SEEDS_OF_MANY} seeds each")):
         found = []

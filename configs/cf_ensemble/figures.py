@@ -55,7 +55,9 @@ def base_quality(seeds: int = 100) -> pl.DataFrame:
         problems = [problem(RatingsConfig(rate=rate), seed, "float64") for seed in range(seeds)]
         of_seeds = np.array([_alone(*map(jnp.asarray, each)) for each in problems])
         best = of_seeds.max(axis=1)
-        rows.append({"ratings.rate": rate, "mean": of_seeds.mean(), "worst": of_seeds.min(axis=1).mean(), "best": best.mean()})
+        rows.append(
+            {"ratings.rate": rate, "mean": of_seeds.mean(), "worst": of_seeds.min(axis=1).mean(), "best": best.mean()}
+        )
     return pl.DataFrame(rows)
 
 
