@@ -44,7 +44,7 @@ NAMES = {
 _LEFT_OUT = {f"test_oracle_f1{end}" for end in ("", "_decision", "_rescue", "_max_shift")}
 # one of them is the f1 that the method and the rule report
 
-_NUMBERS = ("mean", "median", "sd", "ci_low", "ci_high", "iqm", "median_ci_low", "median_ci_high")
+_NUMBERS: tuple[str, ...] = ("mean", "median", "sd", "ci_low", "ci_high", "iqm", "median_ci_low", "median_ci_high")
 
 
 class Tables(NamedTuple):
