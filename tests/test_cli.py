@@ -17,6 +17,7 @@ from problems import TINY, tiny
 
 import jaxpu
 from jaxpu import api, cli, config, ensemble, runs
+from jaxpu.cli import arguments
 from jaxpu.data import DATASETS
 from jaxpu.methods import METHODS
 from jaxpu.runs import placement
@@ -316,7 +317,7 @@ def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, 
     assert code == 0, err
     assert re.search(r"\d+ of 20 runs are finished already and kept", err)
     assert re.search("[12] unfinished runs go on where they stopped", err)
-    undisturbed = api.sweep(config.load(written, dict(map(cli._override, [*slow, "seeds=20"])))).runs
+    undisturbed = api.sweep(config.load(written, dict(map(arguments.override, [*slow, "seeds=20"])))).runs
     assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), undisturbed)
 
 

@@ -160,14 +160,14 @@ def test_bootstrap_limiting_cases(interval):
 
 
 def test_mean_interval_bounds_its_memory(monkeypatch):
-    sample = np.random.default_rng(0).normal(size=2000)
+    sample = np.random.default_rng(0).normal(size=20_000)
     whole = stats.mean_interval(sample, resamples=99)
     monkeypatch.setattr(stats.bootstrap, "_HELD", 20_000)
     tracemalloc.start()
     in_batches = stats.mean_interval(sample, resamples=99)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 8e6  # a jackknife in one piece takes 2000² numbers of 8 bytes
+    assert peak < 8e6  # a jackknife in one piece takes 20,000² numbers of 8 bytes
     assert in_batches == whole
 
 

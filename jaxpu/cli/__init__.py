@@ -5,14 +5,14 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 
 import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
-from jaxpu.cli.arguments import home, in_order, parsed
+from jaxpu.cli.arguments import devices, home, in_order, override, parsed
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
@@ -39,6 +39,12 @@ class Run:
     """Results folder; results/<name of the experiment> if not given."""
     shard: str | None = None
     """Run share i, from 0, of n equal shares of the seeds: i/n, for several processes with one --out; then gather."""
+    executor: Literal["ray"] | None = None
+    """Run in shards on Ray, which starts lost ones again, and gather them; an extra: pip install 'jaxpu[ray]'."""
+    address: str | None = None
+    """Of Ray's cluster; a local one is started if not given."""
+    workers: int | None = None
+    """How many shards Ray runs at once."""
     fresh: bool = False
     """Forget what the results folder holds and start again."""
     quiet: bool = False
@@ -169,20 +175,26 @@ def _do(command: Any) -> int:
 def _run(command: Run) -> int:
     from jaxpu import api, config, runs
     from jaxpu.analysis.check import check
-    from jaxpu.report import check_figures
 
-    overrides = dict(_override(word) for word in command.overrides)
+    overrides = dict(override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     raw = config.read(command.config, overrides)
-    api.set_up(_devices(raw))  # before methods are checked, for which jax is used
+    api.set_up(devices(raw))  # before methods are checked, for which jax is used
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
     check(experiment)
-    check_figures(experiment)
+    if getattr(experiment, "figures", ()):  # what draws takes half a second to import
+        from jaxpu.report import check_figures
+
+        check_figures(experiment)
     shard = runs.Shard.parse(command.shard) if command.shard is not None else None
+    if shard is not None and command.executor is not None:
+        raise config.ConfigError("--executor deals out the shards itself; leave --shard out")
     try:
         with Screen(quiet=command.quiet) as screen:
+            if command.executor is not None:
+                return _on_ray(command, experiment, folder, screen)
             outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show, shard=shard)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
@@ -199,36 +211,21 @@ def _run(command: Run) -> int:
     return 0
 
 
-def _devices(raw: dict[str, Any]) -> int | None:
-    """How many devices a configuration asks for that is not checked yet."""
-    placement = raw.get("placement")
-    devices = placement.get("devices") if isinstance(placement, dict) else None
-    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
-
-
-MOST_DEVICES = 512
-"""A CPU is not split into more; whoever asks for more is told so later."""
-
-
-def _override(word: str) -> tuple[str, Any]:
-    import yaml
-
-    from jaxpu.config import ConfigError, load_yaml
-
-    path, equals, text = word.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
-    try:
-        return path, load_yaml(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
-
-
 def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
     from jaxpu import report
 
     report.console().print(report.publish(folder, experiment, recorded, provenance))
     print(f"page: {folder / 'report.html'}")
+
+
+def _on_ray(command: Run, experiment: Any, folder: Path, screen: Screen) -> int:
+    from jaxpu.executors import on_ray
+
+    options = {"address": command.address, "workers": command.workers, "fresh": command.fresh}
+    found = on_ray(experiment, folder, **options, watch=screen.show)
+    screen.bar.stop()
+    _publish(folder, *found)
+    return 0
 
 
 def _gather(folder: Path) -> int:

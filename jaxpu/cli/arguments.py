@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out", "--shard")
+VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers")
 """Options of ``jaxpu run`` that are followed by a value."""
 
 
@@ -57,3 +57,36 @@ def _plain(box: str) -> str:
             break
         kept.append(line)
     return " ".join(" ".join(kept).split())[:300] or "the arguments cannot be read"
+
+
+def devices(raw: dict[str, Any]) -> int | None:
+    """How many devices a configuration asks for that is not checked yet."""
+    placement = raw.get("placement")
+    devices = placement.get("devices") if isinstance(placement, dict) else None
+    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
+
+
+MOST_DEVICES = 512
+"""A CPU is not split into more; whoever asks for more is told so later."""
+
+
+def override(word: str) -> tuple[str, Any]:
+    """Path and value of a word that changes a setting.
+
+    Raises:
+        ConfigError: it is no path and value, with an example.
+
+    >>> override("training.lr=1e-3")
+    ('training.lr', 0.001)
+    """
+    import yaml
+
+    from jaxpu.config import ConfigError, load_yaml
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None

@@ -203,8 +203,9 @@ def _segment(
         idle = (slot.phase == EMPTY) | ((slot.phase == GOING) & over)
         return lax.cond(idle.all(), lambda each: (each[1], nothing, over), go, each)
 
-    chunks = jax.tree.map(lambda a: a.reshape(-1, at_once, *a.shape[1:]), (slots, states))
-    return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), lax.map(chunk, chunks))
+    slots_here = slots.phase.shape[0]  # said, since an array may be empty
+    chunks = jax.tree.map(lambda a: a.reshape(slots_here // at_once, at_once, *a.shape[1:]), (slots, states))
+    return jax.tree.map(lambda a: a.reshape(slots_here, *a.shape[2:]), lax.map(chunk, chunks))
 
 
 def _gap(dtype: Any) -> float | int:
