@@ -13,6 +13,7 @@ import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import home, in_order, parsed
+from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
@@ -80,6 +81,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
@@ -142,6 +144,8 @@ def _do(command: Any) -> int:
         return analyze(command)
     if isinstance(command, Diagnose):
         return diagnose(command)
+    if isinstance(command, Data):
+        return data(command)
     if isinstance(command, List):
         return list_all()
     print(f"jaxpu {jaxpu.__version__}")
