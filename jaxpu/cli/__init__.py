@@ -36,6 +36,8 @@ class Run:
     """Settings to change: dotted.path=value, the value in YAML."""
     seeds: int | None = None
     """How many seeds, instead of the configuration's number."""
+    datasets: tuple[str, ...] = ()
+    """Datasets to run it on, instead of the configuration's: their rows of its grid, or those of any other set."""
     out: Path | None = None
     """Results folder; results/<name of the experiment> if not given."""
     fresh: bool = False
@@ -160,7 +162,7 @@ def _run(command: Run) -> int:
     overrides = dict(_override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw = config.read(command.config, overrides)
+    raw = config.read(command.config, overrides, command.datasets)
     api.set_up(_devices(raw))  # before methods are checked, for which jax is used
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
