@@ -15,6 +15,7 @@ from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import home, in_order, parsed
 from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
+from jaxpu.cli.dry import dry_run
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
@@ -44,6 +45,8 @@ class Run:
     """Forget what the results folder holds and start again."""
     quiet: bool = False
     """Print no progress, only the table."""
+    dry_run: bool = False
+    """Train nothing: say how many cells, runs and programs there are, and how much memory and time they take."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,8 @@ def _run(command: Run) -> int:
     folder = home(command.out or Path("results") / experiment.name)
     check(experiment)
     check_figures(experiment)
+    if command.dry_run:
+        return dry_run(experiment)
     try:
         with Screen(quiet=command.quiet) as screen:
             outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)
