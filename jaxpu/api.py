@@ -1,7 +1,8 @@
 """The library without files: eight seeds on your own rows, or a whole experiment, in one call.
 
 fit(x, s, method=..., prior=...) ──► Fit: scores, probabilities, runs, verdicts
-sweep(experiment, data=...)      ──► Outcome: runs, provenance
+sweep(experiment, data=...)      ──► Outcome: runs, provenance; with shard="i/n" a share of its seeds
+gather(folder)                   ──► what all shards have left there
 """
 
 import dataclasses
@@ -17,6 +18,8 @@ from jaxpu.fitted import Fit
 from jaxpu.methods import Method
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jaxpu.runs.engine import Outcome, Progress
 
 Scenario = Literal["case_control", "single_set", "single_set_overlap"]
@@ -78,6 +81,7 @@ def sweep(
     folder: str | Path | None = None,
     fresh: bool = False,
     watch: "Callable[[Progress], None]" = lambda progress: None,
+    shard: str | runs.Shard | None = None,
 ) -> "Outcome":
     """Run an experiment of any kind: what ``jaxpu run`` does, without its tables and page.
 
@@ -86,6 +90,8 @@ def sweep(
         data: your own dataset, instead of those that the experiment names.
         folder: where results are kept, and an interrupted experiment goes on; None = in memory.
         fresh: forget what the folder holds. watch: called with the progress.
+        shard: "i/n" = only share i, from 0, of n equal shares of the seeds, in its own place below ``folder``, which
+            all shares are given; see :func:`gather`.
 
     Returns:
         ``runs``, a frame with a row an epoch and run, ``provenance``, ``failures``, and ``kept(run_id)``.
@@ -99,13 +105,47 @@ def sweep(
     [('vpu', 0, 1), ('vpu', 1, 1)]
     """
     asked: Any = config.parse(experiment) if isinstance(experiment, Mapping) else experiment
-    kind: Any = kinds.kind_of(asked)
-    if asked.kind in ("pu", "multiclass"):
-        asked = asked if data is None else _of_dataset(asked, data)
-        kind = _WithData(kind, {"nameless": folder is None}, data)
-    elif data is not None:
-        raise ConfigError(f"data: an experiment of kind {asked.kind} has data of its own; leave data out")
-    return runs.run(asked, kind, None if folder is None else Path(os.path.expanduser(folder)), fresh=fresh, watch=watch)
+    if asked.kind in ("pu", "multiclass") and data is not None:
+        asked = _of_dataset(asked, data)
+    kind = _kind(asked, data, nameless=folder is None)
+    where = None if folder is None else Path(os.path.expanduser(folder))
+    part = None if shard is None else runs.Shard.parse(shard)
+    return runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+
+
+def gather(folder: str | Path, *, data: Dataset | None = None) -> tuple[Any, "pl.DataFrame", dict[str, Any]]:
+    """Put the runs of all shards of an experiment together, as if one process had made them: ``jaxpu gather``.
+
+    Args:
+        folder: that :func:`sweep` was given with each shard. data: the dataset, if it was given, too.
+
+    Returns:
+        The experiment, its runs, bit for bit those of one process, and provenance; runs and provenance are in the
+        folder as well.
+
+    Raises:
+        ResultsError: naming shards that are missing, unfinished, doubled, or of another experiment.
+
+    >>> import tempfile
+    >>> small = {"data": {"name": "gaussians", "options": {"n": 100}}, "training": {"epochs": 1}}
+    >>> folder = tempfile.mkdtemp()
+    >>> for shard in ("0/2", "1/2"):
+    ...     _ = sweep({**small, "model": {"name": "linear"}, "seeds": 2}, folder=folder, shard=shard)
+    >>> gather(folder)[1].select("method", "seed", "epoch").rows()
+    [('vpu', 0, 1), ('vpu', 1, 1)]
+    """
+    home = Path(os.path.expanduser(folder))
+    experiment = runs.experiment_of(home)
+    return experiment, *runs.gather(home, experiment, _kind(experiment, data))
+
+
+def _kind(experiment: Any, data: Dataset | None, *, nameless: bool = False) -> Any:
+    kind = kinds.kind_of(experiment)
+    if experiment.kind in ("pu", "multiclass"):
+        return _WithData(kind, {"nameless": nameless}, data)
+    if data is not None:
+        raise ConfigError(f"data: an experiment of kind {experiment.kind} has data of its own; leave data out")
+    return kind
 
 
 def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:

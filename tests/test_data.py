@@ -15,7 +15,9 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from jaxpu.config import DataConfig
 from jaxpu.data import DATASETS, FETCHED, Dataset, describe, load
+from jaxpu.data import prepare as prepare_one
 
 SHA256_X = "f9ce320b207ba6679055b8c626b161093cb793d4f0021371a7af7e086983196b"
 SHA256_Y = "9b144b067f1ace8a86c52167b5618b2bcbbf5e52cdab7b869e81f94a0f68672c"
@@ -229,3 +231,22 @@ def test_seed_changes_the_draw_but_no_count(name: str):
 def test_synthetic_options_out_of_range(name: str, options: dict, message: str):
     with pytest.raises(ValueError, match=message):
         load(name, **options)
+
+
+def test_prepared_seeds_are_forgotten_and_come_back_the_same(monkeypatch):
+    prepare = sys.modules["jaxpu.data.prepare"]  # the name of the module is that of its function
+    wanted = DataConfig(name="gaussians", options={"n": 60})
+    dataset = load(wanted)
+    monkeypatch.setattr(prepare, "_PREPARED", {})
+    monkeypatch.setattr(prepare, "MOST_BYTES", 30_000)
+    first = prepare_one(wanted, dataset, 0)
+    assert prepare_one(wanted, dataset, 0) is first
+    for seed in range(1, 300):
+        prepare_one(wanted, dataset, seed)
+    held = [sum(np.asarray(part).nbytes for part in one.rows) for one in prepare._PREPARED.values()]
+    assert 16 <= len(held) < 299
+    assert sum(held) <= 30_000
+    again = prepare_one(wanted, dataset, 0)
+    assert again is not first
+    for mine, theirs in zip(again.rows, first.rows, strict=True):
+        np.testing.assert_array_equal(mine, theirs)

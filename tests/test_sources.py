@@ -125,7 +125,8 @@ def openml(monkeypatch, number, attributes, rows):
     columns = [f"@ATTRIBUTE {name} {kind}" for name, kind in attributes]
     arff = "\n".join(["@RELATION r", *columns, "@DATA", *rows, ""]).encode()
     about = {
-        "id": number, "name": "r", "description": "", "version": "1", "status": "active", "format": "ARFF", "file_id": "7", "url": "https://www.openml.org/data/v1/download/7/r.arff",
+        "id": number, "name": "r", "description": "", "version": "1", "status": "active", "format": "ARFF",
+        "file_id": "7", "url": "https://www.openml.org/data/v1/download/7/r.arff",
         "default_target_attribute": attributes[-1][0], "md5_checksum": hashlib.md5(arff).hexdigest(),
     }  # fmt: skip
     features = [

@@ -12,7 +12,7 @@ import tyro
 import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
-from jaxpu.cli.arguments import home, in_order, parsed
+from jaxpu.cli.arguments import home, in_order, override, parsed
 from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.dry import dry_run
@@ -41,6 +41,8 @@ class Run:
     """Datasets to run it on, instead of the configuration's: their rows of its grid, or those of any other set."""
     out: Path | None = None
     """Results folder; results/<name of the experiment> if not given."""
+    shard: str | None = None
+    """Run share i, from 0, of n equal shares of the seeds: i/n, for several processes with one --out; then gather."""
     fresh: bool = False
     """Forget what the results folder holds and start again."""
     quiet: bool = False
@@ -58,6 +60,19 @@ class Report:
 
     folder: Annotated[Path, tyro.conf.Positional]
     """The results folder."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Put the shards of an experiment together (run --shard), as if one process had run it.
+
+    It ends with the table and the page.
+
+    Exit status: 0 done, 1 shards or runs are missing, 2 shards are of different experiments or cannot be read.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """The results folder that all shards were given."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +98,7 @@ machine refuses; 130 interrupted."""
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Gather, tyro.conf.subcommand("gather")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
@@ -119,10 +135,10 @@ def main(arguments: list[str] | None = None) -> None:
 def _explain(error: BaseException, command: Any) -> NoReturn:
     """End with a line for what was raised, or with its traceback where it is a mistake in the program."""
     from jaxpu.config import ConfigError
-    from jaxpu.runs import NothingFinished, ResultsError
+    from jaxpu.runs import ResultsError, Unfinished
 
     if isinstance(error, ConfigError | ResultsError):
-        _give_up(str(error), 1 if isinstance(error, NothingFinished) else 2)
+        _give_up(str(error), 1 if isinstance(error, Unfinished) else 2)
     words = in_words(error, _about(command))
     if words is None:
         raise error
@@ -143,6 +159,8 @@ def _about(command: Any) -> str:
 def _do(command: Any) -> int:
     if isinstance(command, Run):
         return _run(command)
+    if isinstance(command, Gather):
+        return _gather(home(command.folder))
     if isinstance(command, Report):
         return _report(command.folder)
     if isinstance(command, Analyze):
@@ -158,11 +176,11 @@ def _do(command: Any) -> int:
 
 
 def _run(command: Run) -> int:
-    from jaxpu import api, config
+    from jaxpu import api, config, runs
     from jaxpu.analysis.check import check
     from jaxpu.report import check_figures
 
-    overrides = dict(_override(word) for word in command.overrides)
+    overrides = dict(override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     raw = config.read(command.config, overrides, command.datasets)
@@ -173,14 +191,18 @@ def _run(command: Run) -> int:
     check_figures(experiment)
     if command.dry_run:
         return dry_run(experiment)
+    shard = runs.Shard.parse(command.shard) if command.shard is not None else None
     try:
         with Screen(quiet=command.quiet) as screen:
-            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)
+            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show, shard=shard)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
-    _publish(folder, experiment, outcome.runs, outcome.provenance)
+    if shard is None:
+        _publish(folder, experiment, outcome.runs, outcome.provenance)
+    elif not outcome.failures:
+        print(f"shard {shard} is done: {shard.below(folder)}. When all are: jaxpu gather {folder}")
     if outcome.failures:
         failures = "; ".join(outcome.failures)
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
@@ -199,25 +221,18 @@ MOST_DEVICES = 512
 """A CPU is not split into more; whoever asks for more is told so later."""
 
 
-def _override(word: str) -> tuple[str, Any]:
-    import yaml
-
-    from jaxpu.config import ConfigError, load_yaml
-
-    path, equals, text = word.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
-    try:
-        return path, load_yaml(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
-
-
 def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
     from jaxpu import report
 
     report.console().print(report.publish(folder, experiment, recorded, provenance))
     print(f"page: {folder / 'report.html'}")
+
+
+def _gather(folder: Path) -> int:
+    from jaxpu import api
+
+    _publish(folder, *api.gather(folder))
+    return 0
 
 
 def _report(folder: Path) -> int:

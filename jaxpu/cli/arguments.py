@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out")
+VALUED = ("--seeds", "--out", "--shard")
 """Options of ``jaxpu run`` that are followed by a value."""
 SEVERAL = "--datasets"
 """The option that is followed by words up to the next option or override."""
@@ -35,6 +35,21 @@ def in_order(arguments: Sequence[str]) -> list[str]:
         else:
             (options if word.startswith("-") else words).append(word)
     return ["run", *words, *options]
+
+
+def override(word: str) -> tuple[str, Any]:
+    """A word ``dotted.path=value`` as path and value, which is YAML."""
+    import yaml
+
+    from jaxpu.config import ConfigError, load_yaml
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
 def home(path: Path) -> Path:

@@ -22,6 +22,7 @@ KINDS: dict[str, str] = {
     "multiclass": "jaxpu.config.experiment:Experiment",
     "ensemble": "jaxpu.config.ensemble:EnsembleExperiment",
     "guided": "jaxpu.config.guided:GuidedExperiment",
+    "function": "jaxpu.config.function:FunctionExperiment",
 }
 """Kind of experiment -> the class of its configuration."""
 

@@ -98,6 +98,8 @@ class TrainingConfig:
             ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
+        directional_penalty: weight of Σ_i |∂R/∂z_i · J_i (x̄ - x_i)|, the change of the risk R on the way to the mean
+            row, see :mod:`jaxpu.theory.mixupe`: of MixupE it is η α/(2α+1). 0 = there is none.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
         evaluate_every: every so many epochs, and at the last, the network is evaluated, on all sets; what is recorded
             of them in the other epochs is NaN, and selection rules see the evaluated epochs alone.
@@ -119,6 +121,7 @@ class TrainingConfig:
     b1: float = Field(default=0.9, ge=0, lt=1)
     b2: float = Field(default=0.999, ge=0, lt=1)
     eps: float = Field(default=1e-8, gt=0)
+    directional_penalty: float = Field(default=0.0, ge=0)
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"

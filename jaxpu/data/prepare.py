@@ -68,9 +68,14 @@ def prepare(config: DataConfig, dataset: Dataset, seed: int) -> Prepared:
     """
     key = (digest(*identity(config, dataset)), seed)
     if key not in _PREPARED:
-        keep(_PREPARED, key, _prepare(config, dataset, seed), most=4096)
+        found = _prepare(config, dataset, seed)
+        held = sum(np.asarray(part).nbytes for part in found.rows)
+        keep(_PREPARED, key, found, most=max(MOST_BYTES // held, 16))
     return _PREPARED[key]
 
+
+MOST_BYTES = 200_000_000
+"""What is kept of prepared seeds, for the other methods and jobs that train them; the oldest are forgotten."""
 
 _PREPARED: dict[tuple[str, int], Prepared] = {}
 

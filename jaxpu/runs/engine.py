@@ -61,12 +61,12 @@ class Engine:
         check(self.runs, self.jobs)
         self.placements = [resolve(self.asked, job) for job in self.jobs]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
-        self._compile = 0.0
+        self._compile, self._each = 0.0, list[float]()
         self._used: list[Placement] = []
         self._finished: set[str] = set()
         self._failed: set[str] = set()
         self._failures: list[str] = []
-        self._epochs = 0
+        self._epochs = self._slot_epochs = 0
 
     def go(self, store: Folder | Memory) -> Outcome:
         """Run what a store does not hold yet."""
@@ -151,6 +151,9 @@ class Engine:
             list(threads.map(compile_one, pools))
         self._compile += time.perf_counter() - began
         self._used += [pool.program.placement for pool in pools]
+        each = [f"{pool.compile_seconds:.1f}" for pool in pools]
+        self._tell(f"compiled in {time.perf_counter() - began:.1f} s" + (f" ({', '.join(each)})" if each[1:] else ""))
+        self._each += [round(pool.compile_seconds, 2) for pool in pools]
 
     def _run_pool(self, store: Folder | Memory, pool: Pool, waiting: deque[Run]) -> None:
         with precision_of(pool.job):
@@ -165,6 +168,7 @@ class Engine:
 
             try:
                 pool.work(waiting, on_segment)
+                self._slot_epochs += pool.slot_epochs
             except ResultsError:
                 raise
             except (RuntimeError, MemoryError, FloatingPointError) as error:
@@ -204,7 +208,9 @@ class Engine:
             "runs": len(self.runs),
             "epochs": self._epochs,
             "claims": claims_digest(self.experiment) if getattr(self.experiment, "claims", ()) else {},
+            "slot_epochs": self._slot_epochs,
             "compile_seconds": round(self._compile, 2),
+            "compile_seconds_each": self._each,
             "run_seconds": round(time.perf_counter() - self._began - self._compile, 2),
         }
 

@@ -147,6 +147,7 @@ def static_part(
             optimizer=optimizers.choice(t),
             truth=shared.truth,
             probes=probes.resolve(cell.probes),
+            directional=t.directional_penalty > 0,
         )
     except ValueError as error:
         raise ConfigError(f"selection.rules: {error}") from None
