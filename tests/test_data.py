@@ -95,6 +95,23 @@ def test_spambase_note_names_what_is_shipped():
         assert author in note
 
 
+def test_mushrooms_are_the_uci_data_and_their_note_names_what_is_shipped():
+    file = resources.files("jaxpu.data").joinpath("mushrooms.npz")
+    with file.open("rb") as stream, np.load(stream) as shipped:
+        letters, y = shipped["x"], shipped["y"]
+    note = resources.files("jaxpu.data").joinpath("MUSHROOMS.md").read_text(encoding="utf-8")
+    facts = (hashlib.sha256(file.read_bytes()).hexdigest(), sha256(letters), sha256(y), "10.24432/C5959T", "CC BY 4.0")
+    assert [fact for fact in facts if fact not in note] == []
+    assert len(file.read_bytes()) < 30_000
+    data = load("mushrooms")
+    assert np.bincount(data.y).tolist() == [4208, 3916]
+    assert (data.x.sum(axis=1) == 22).all()
+    # UCI's first line: p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u; and stalk-root is missing 2480 times
+    first = {data.feature_names[j] for j in np.flatnonzero(data.x[0])}
+    assert {"cap-shape=x", "odor=p", "spore-print-color=k", "habitat=u"} < first
+    assert data.x[:, data.feature_names.index("stalk-root=?")].sum() == 2480
+
+
 def test_spambase_equals_an_independent_copy():
     folder = os.environ.get("JAXPU_DATA_DIR")
     if not folder or not (Path(folder) / "spambase.npz").is_file():

@@ -13,7 +13,9 @@ import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import devices, home, in_order, override, parsed
+from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
+from jaxpu.cli.dry import dry_run
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
@@ -35,6 +37,8 @@ class Run:
     """Settings to change: dotted.path=value, the value in YAML."""
     seeds: int | None = None
     """How many seeds, instead of the configuration's number."""
+    datasets: tuple[str, ...] = ()
+    """Datasets to run it on, instead of the configuration's: their rows of its grid, or those of any other set."""
     out: Path | None = None
     """Results folder; results/<name of the experiment> if not given."""
     shard: str | None = None
@@ -49,6 +53,8 @@ class Run:
     """Forget what the results folder holds and start again."""
     quiet: bool = False
     """Print no progress, only the table."""
+    dry_run: bool = False
+    """Train nothing: say how many cells, runs and programs there are, and how much memory and time they take."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
@@ -166,6 +173,8 @@ def _do(command: Any) -> int:
         return analyze(command)
     if isinstance(command, Diagnose):
         return diagnose(command)
+    if isinstance(command, Data):
+        return data(command)
     if isinstance(command, List):
         return list_all()
     print(f"jaxpu {jaxpu.__version__}")
@@ -179,7 +188,7 @@ def _run(command: Run) -> int:
     overrides = dict(override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw = config.read(command.config, overrides)
+    raw = config.read(command.config, overrides, command.datasets)
     api.set_up(devices(raw))  # before methods are checked, for which jax is used
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
@@ -188,6 +197,8 @@ def _run(command: Run) -> int:
         from jaxpu.report import check_figures
 
         check_figures(experiment)
+    if command.dry_run:
+        return dry_run(experiment)
     shard = runs.Shard.parse(command.shard) if command.shard is not None else None
     if shard is not None and command.executor is not None:
         raise config.ConfigError("--executor deals out the shards itself; leave --shard out")

@@ -11,6 +11,8 @@ from typing import Any
 
 VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers")
 """Options of ``jaxpu run`` that are followed by a value."""
+SEVERAL = "--datasets"
+"""The option that is followed by words up to the next option or override."""
 
 
 def in_order(arguments: Sequence[str]) -> list[str]:
@@ -18,16 +20,36 @@ def in_order(arguments: Sequence[str]) -> list[str]:
 
     >>> in_order(["run", "quick", "a=1", "--seeds", "2", "b=3"])
     ['run', 'quick', 'a=1', 'b=3', '--seeds', '2']
+    >>> in_order(["run", "quick", "--datasets", "digits", "spambase", "a=1"])
+    ['run', 'quick', 'a=1', '--datasets', 'digits', 'spambase']
     """
     if arguments[:1] != ["run"]:
         return list(arguments)
-    words, options, rest = [], [], iter(arguments[1:])
+    words, options, rest, listed = [], [], iter(arguments[1:]), False
     for word in rest:
-        if word.startswith("--") and len(word) > 2:
+        listed = word == SEVERAL or (listed and not word.startswith("-") and "=" not in word)
+        if listed:
+            options.append(word)
+        elif word.startswith("--") and len(word) > 2:
             options += [word, *([value] if word in VALUED and (value := next(rest, None)) is not None else [])]
         else:
             (options if word.startswith("-") else words).append(word)
     return ["run", *words, *options]
+
+
+def override(word: str) -> tuple[str, Any]:
+    """A word ``dotted.path=value`` as path and value, which is YAML."""
+    import yaml
+
+    from jaxpu.config import ConfigError, load_yaml
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
 def home(path: Path) -> Path:

@@ -17,8 +17,10 @@ class ModelConfig:
     """The network.
 
     Attributes:
-        name: ``linear``, ``mlp``, ``cnn`` or ``resnet``; the last two want images, one grey value a pixel, (h, w), or
-            colours, (h, w, c); digits are 8 x 8.
+        name: ``linear``, ``mlp``, or one that wants images, one grey value a pixel, (h, w), or colours, (h, w, c):
+            ``cnn``, ``resnet`` (digits are 8 x 8), and the networks of the benchmark of PU methods, whose layers
+            are fixed: ``lenet`` (28 x 28), ``cifar_net`` (32 x 32) and ``mri_net`` (128 x 128; any multiple of 16),
+            the last two with BatchNorm.
         hidden: widths of the hidden layers (``mlp``, and behind the convolutions of ``cnn``). dropout: rate after each
             of the first of them; rates beyond the last layer are not used.
         channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
@@ -29,7 +31,7 @@ class ModelConfig:
             :func:`jaxpu.models.of_module`. arguments: what its class is made with.
     """
 
-    name: Literal["linear", "mlp", "cnn", "resnet"] = "mlp"
+    name: Literal["linear", "mlp", "cnn", "resnet", "lenet", "cifar_net", "mri_net"] = "mlp"
     hidden: tuple[PositiveInt, ...] = (512, 256, 128, 64)
     dropout: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.3, 0.3, 0.2)
     channels: tuple[PositiveInt, ...] = Field(default=(16, 32), min_length=1)

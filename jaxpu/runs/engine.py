@@ -55,11 +55,11 @@ class Engine:
 
     def __init__(self, experiment: Any, kind: Kind, watch: Callable[[Progress], None]):
         self.experiment, self._watch = experiment, watch
-        self._asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
+        self.asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
         self.runs = tuple(kind.runs(experiment))
         self.jobs = tuple(kind.jobs(experiment, self.runs))
         check(self.runs, self.jobs)
-        self._placements = [resolve(self._asked, job) for job in self.jobs]
+        self.placements = [resolve(self.asked, job) for job in self.jobs]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
         self._compile, self._each = 0.0, list[float]()
         self._used: list[Placement] = []
@@ -104,7 +104,7 @@ class Engine:
         return lost
 
     def _waves(self, store: Folder | Memory) -> None:
-        waiting = [(job, placement) for job, placement in zip(self.jobs, self._placements, strict=True)]
+        waiting = [(job, placement) for job, placement in zip(self.jobs, self.placements, strict=True)]
         while waiting:
             over = self._finished | self._failed
             ready = [pair for pair in waiting if over.issuperset(_needs(pair[0], self._finished))]
@@ -130,8 +130,8 @@ class Engine:
                 self._fail(store, lost, "runs that they need have failed")
             left = [run for run in left if run.run_id not in self._failed]
             if left:
-                with _precision(job):
-                    pool = Pool(job, placement, self._asked, store, needed, left[0], place)
+                with precision_of(job):
+                    pool = Pool(job, placement, self.asked, store, needed, left[0], place)
                 work.append((pool, deque(left)))
         if not work:
             return
@@ -144,7 +144,7 @@ class Engine:
         began = time.perf_counter()
 
         def compile_one(pool: Pool) -> None:
-            with _precision(pool.job):
+            with precision_of(pool.job):
                 pool.compile()
 
         with ThreadPoolExecutor() as threads:
@@ -156,7 +156,7 @@ class Engine:
         self._each += [round(pool.compile_seconds, 2) for pool in pools]
 
     def _run_pool(self, store: Folder | Memory, pool: Pool, waiting: deque[Run]) -> None:
-        with _precision(pool.job):
+        with precision_of(pool.job):
             back = pool.resume(waiting)
             if back:
                 self._tell(f"{back} unfinished runs go on where they stopped")
@@ -229,7 +229,8 @@ def _once() -> Callable[[Tree, Any], Tree]:
     return lambda tree, sharding: jax.tree.map(lambda leaf: one(leaf, sharding), tree)
 
 
-def _precision(job: Job) -> contextlib.AbstractContextManager[Any]:
+def precision_of(job: Job) -> contextlib.AbstractContextManager[Any]:
+    """Double precision while a job is at work that asks for it."""
     return jax.enable_x64(True) if job.precision == "float64" else contextlib.nullcontext()
 
 

@@ -148,6 +148,13 @@ class Pool:
             on_segment(epochs, finished)
         self._store.drop(self._name)
 
+    def trial(self, runs: deque[Run]) -> int:
+        """Run the first segment of some runs, to see what it costs, and keep nothing of it; its epochs."""
+        assert self._run is not None  # compiled before it works
+        self._fill(runs)
+        jax.block_until_ready(self._run(self._shared, self._arguments(), self._put(self._states)))
+        return self.program.epochs
+
     def _closed_up(self, states: Any) -> Any:
         """Put the last runs into as few chunks as hold them: a chunk without a run is skipped."""
         order = self.program.closed_up(self._phases != EMPTY)

@@ -156,7 +156,7 @@ def static_part(
 def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
     """Whether network, method and probes fit the data."""
     shape = shared.x.shape[1:]
-    if cell.model.module is None and cell.model.name in ("cnn", "resnet") and len(shape) not in (2, 3):
+    if cell.model.module is None and cell.model.name not in ("linear", "mlp") and len(shape) not in (2, 3):
         raise ConfigError(
             f"model.name: {cell.model.name!r} wants images, rows of shape (h, w) or (h, w, c); those of "
             f"{cell.dataset} have shape {shape} (digits are images with data.options {{as_images: 1}})"
