@@ -27,8 +27,6 @@ class Run:
 
     Runs that are finished are kept, an interrupted one goes on where it stopped. Settings of the
     configuration are changed by key=value words, for example: training.lr=1e-3 methods=[vpu,pudra]
-
-    Exit status: 0 all runs are done, 1 some failed (repeat the command), 2 bad input or no room, 130 interrupted.
     """
 
     config: Annotated[Path, tyro.conf.Positional]
