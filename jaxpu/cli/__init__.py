@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -124,7 +125,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         # tyro takes unions of annotated types, which the type system has no way to say
         command = parsed(lambda: tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments))  # pyright: ignore[reportArgumentType, reportCallIssue]
-        code = _do(command)
+        code = ACTIONS[type(command)](command)
         sys.stdout.flush()
         sys.exit(code)
     except SystemExit:
@@ -160,25 +161,6 @@ def _about(command: Any) -> str:
     """The file or folder of a command."""
     given = next((getattr(command, name) for name in ("config", "folder", "file") if hasattr(command, name)), "jaxpu")
     return cut(str(given))
-
-
-def _do(command: Any) -> int:
-    if isinstance(command, Run):
-        return _run(command)
-    if isinstance(command, Gather):
-        return _gather(home(command.folder))
-    if isinstance(command, Report):
-        return _report(command.folder)
-    if isinstance(command, Analyze):
-        return analyze(command)
-    if isinstance(command, Diagnose):
-        return diagnose(command)
-    if isinstance(command, Data):
-        return data(command)
-    if isinstance(command, List):
-        return list_all()
-    print(f"jaxpu {jaxpu.__version__}")
-    return 0
 
 
 def _run(command: Run) -> int:
@@ -237,14 +219,27 @@ def _on_ray(command: Run, experiment: Any, folder: Path, screen: Screen) -> int:
     return 0
 
 
-def _gather(folder: Path) -> int:
+def _gather(command: Gather) -> int:
     from jaxpu import api
 
+    folder = home(command.folder)
     _publish(folder, *api.gather(folder))
     return 0
 
 
-def _report(folder: Path) -> int:
-    found = finished.read(folder)
-    _publish(folder, found.experiment, found.runs, found.provenance)
+def _report(command: Report) -> int:
+    found = finished.read(command.folder)
+    _publish(command.folder, found.experiment, found.runs, found.provenance)
     return int(found.missing > 0)
+
+
+def _version(_: Version) -> int:
+    print(f"jaxpu {jaxpu.__version__}")
+    return 0
+
+
+ACTIONS: dict[type, Callable[[Any], int]] = {
+    Run: _run, Gather: _gather, Report: _report, Analyze: analyze, Diagnose: diagnose, Data: data,
+    List: lambda _: list_all(), Version: _version,
+}  # fmt: skip
+"""What each command does; its exit status."""
