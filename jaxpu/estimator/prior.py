@@ -39,6 +39,7 @@ class PriorEstimator(BaseEstimator):
         at_most_: an upper bound that assumes only that P is a random sample of the positives.
         alpha_: the share of positives in the population. label_frequency_: c; NaN in case-control.
         z_: cross-fitted log f_P / f_U of each row (n_samples,). folds_: the fold it was held out in.
+        counts_: labeled and unlabeled rows.
         candidate_: the classifier that was chosen. aucs_: AUC of P against U of each.
         classes_: the two values of y. positive_: the one that means labeled. n_features_in_: of X.
 
@@ -101,6 +102,7 @@ class PriorEstimator(BaseEstimator):
         self.prior_ = found.prior
         self.at_most_ = prior.at_most(self.z_, labeled, weight, self.level)
         n_labeled, n_unlabeled = (self._total(of, weight) for of in (labeled, ~labeled))
+        self.counts_ = n_labeled, n_unlabeled
         scenario: Any = self.scenario
         self.alpha_, self.label_frequency_ = prior.population(self.prior_, n_labeled, n_unlabeled, scenario)
         self.interval_ = self._interval(X, labeled, weight, found.found, n_labeled, seed)
@@ -108,16 +110,9 @@ class PriorEstimator(BaseEstimator):
 
     def statement(self) -> str:
         """What can be said of the share of positives, in sentences that say what they assume."""
-        few = "" if self.interval_[0] else " So few rows are labeled that no lower end is given."
         low, high = self.interval_
-        estimate = f"{100 * self.prior_:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
-        return (
-            f"At most {100 * self.at_most_:.0f} % of the unlabeled rows are positive ({100 * self.level:g} %; "
-            "assumes that the labeled positives are a random sample of all positives). The estimate, "
-            f"{estimate}, is the largest share compatible with the data. It is the true share only if some kind of "
-            "positive is never found among the negatives; otherwise the truth is lower. The lower end assumes this, "
-            f"too.{few}"
-        )
+        n_labeled, n_unlabeled = self.counts_
+        return prior.Share(self.prior_, low, high, self.at_most_, n_labeled, n_unlabeled, self.level).statement()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -181,9 +176,8 @@ class PriorEstimator(BaseEstimator):
             )
             return 0.0, self.at_most_
         if prior.METHODS[self.method].on != "features":
-            low = prior.lower_end(found.scores.values(), labeled, weight, self.level)
-            high = prior.upper_end(found.z, labeled, found.fold, weight, self.level)
-            return min(low, self.prior_), max(high, self.prior_)
+            found_share = prior.share_of(self.prior_, found, labeled, weight, level=self.level)
+            return found_share.low, found_share.high
         if not self.times:
             return float("nan"), float("nan")
 
