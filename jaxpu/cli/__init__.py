@@ -11,6 +11,7 @@ import tyro
 
 import jaxpu
 from jaxpu.cli import finished
+from jaxpu.cli import fit as own
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import home, in_order, parsed
 from jaxpu.cli.diagnose import Diagnose, diagnose
@@ -76,7 +77,9 @@ Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail
 machine refuses; 130 interrupted."""
 
 Command = (
-    Annotated[Run, tyro.conf.subcommand("run")]
+    Annotated[own.Fit, tyro.conf.subcommand("fit")]
+    | Annotated[own.Score, tyro.conf.subcommand("score")]
+    | Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
@@ -129,11 +132,15 @@ def _give_up(message: str, status: int) -> NoReturn:
 
 def _about(command: Any) -> str:
     """The file or folder of a command."""
-    given = next((getattr(command, name) for name in ("config", "folder", "file") if hasattr(command, name)), "jaxpu")
+    given = next((getattr(command, name) for name in ("table", "config", "folder", "file") if hasattr(command, name)), "jaxpu")
     return cut(str(given))
 
 
 def _do(command: Any) -> int:
+    if isinstance(command, own.Fit):
+        return own.fit(command)
+    if isinstance(command, own.Score):
+        return own.score(command)
     if isinstance(command, Run):
         return _run(command)
     if isinstance(command, Report):
