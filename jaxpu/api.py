@@ -169,7 +169,9 @@ def fit(
     if is_auto(method):
         idle = {"model": model, "optimizer": optimizer, "folder": folder, **settings}
         if used := [name for name, value in idle.items() if value is not None]:
-            raise ConfigError(f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out")
+            raise ConfigError(
+                f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out"
+            )
         return own.auto(x, s, y, method, prior, seeds, scenario, random_state)
     groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
     for name, value in settings.items():
@@ -181,10 +183,13 @@ def fit(
     if optimizer is not None:
         groups["training"]["optimizer"] = optimizer
     rows = own.for_networks(x, s, y)
-    share = own.share_of(rows, prior, random_state)
-    groups["data"] |= {"prior": share.value, "scenario": scenario}
+    groups["data"] |= {"prior": 0.5 if prior is None else prior, "scenario": scenario}
     raw = {**groups, "name": "fit", "methods": [method], "seeds": 8 if seeds is None else seeds, "model": _model(model)}
-    experiment = _of_dataset(config.parse(raw, where="fit"), rows.dataset)
+    experiment = _of_dataset(
+        config.parse(raw, where="fit"), rows.dataset
+    )  # all is checked before the prior is estimated
+    share = own.share_of(rows, prior, random_state)
+    experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, prior=share.value))
     outcome = sweep(experiment, data=rows.dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool
 
-from jaxpu import prior as priors
 from jaxpu.config import ConfigError
 from jaxpu.data import Dataset
 from jaxpu.data.features import plain
@@ -45,7 +44,9 @@ def auto(
         raise ConfigError("fit: 'auto' takes the scenarios single_set and case_control, with labeled rows beside U")
     table = x if isinstance(x, Table) else table_of(x, s)
     truth = None if y is None else coded(plain(y, len(table.x), "y"), column="y")
-    models = None if isinstance(method, str) else method if isinstance(method, Mapping) else {type(method).__name__: method}
+    models = (
+        None if isinstance(method, str) else method if isinstance(method, Mapping) else {type(method).__name__: method}
+    )
     found = fit_auto(
         table, given=prior, models=models, seeds=SEEDS if seeds is None else seeds, random_state=random_state
     )
@@ -109,7 +110,9 @@ def _frame(x: Any) -> bool:
 def _numbers(x: Any) -> bool:
     """Whether rows are numbers without gaps, or at least of a shape that only numbers have."""
     if _frame(x):
-        return all(np.asarray(x[name].to_numpy()).dtype.kind in "biuf" and _full(x[name].to_numpy()) for name in x.columns)
+        return all(
+            np.asarray(x[name].to_numpy()).dtype.kind in "biuf" and _full(x[name].to_numpy()) for name in x.columns
+        )
     array = np.asarray(x)
     return array.ndim != 2 or (array.dtype.kind in "biuf" and _full(array))
 
@@ -147,7 +150,15 @@ def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) 
     kept = kept_of(cell, rows.dataset, [seed for seed, _ in seeds_of], [outcome.kept(run) for _, run in seeds_of])
     detail = f"{len(kept)} networks ({cell.model.name})"
     scorer = NetworkScorer(
-        rows.schema, share, 0.0, cell.method_name, detail, cell.model, kept, float(decision_offset(cell.method)), rows.dense
+        rows.schema,
+        share,
+        0.0,
+        cell.method_name,
+        detail,
+        cell.model,
+        kept,
+        float(decision_offset(cell.method)),
+        rows.dense,
     )
     return NetworkFit(
         rows.labeled, scorer, rows.table, rows.dataset.y, outcome.runs, experiment, outcome.provenance, rows.dataset

@@ -132,7 +132,9 @@ def _give_up(message: str, status: int) -> NoReturn:
 
 def _about(command: Any) -> str:
     """The file or folder of a command."""
-    given = next((getattr(command, name) for name in ("table", "config", "folder", "file") if hasattr(command, name)), "jaxpu")
+    given = next(
+        (getattr(command, name) for name in ("table", "config", "folder", "file") if hasattr(command, name)), "jaxpu"
+    )
     return cut(str(given))
 
 

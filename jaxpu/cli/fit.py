@@ -13,8 +13,8 @@ from jaxpu.cli.arguments import home
 class Fit:
     """Score the rows of a table of which some are labeled positive, and estimate how many of the others are.
 
-    Reads CSV (any usual separator and encoding, also .gz) or Parquet; strings, dates, booleans and gaps are taken as they
-    are. Writes scores.csv (all rows, the best first), model.skops or model.safetensors, summary.json and report.html.
+    Reads CSV (any usual separator and encoding, also .gz) or Parquet; strings, dates, booleans and gaps are taken as
+    they are. Writes scores.csv (all rows, the best first), model.skops or .safetensors, summary.json and report.html.
 
     Exit status: 0 done; 2 the table cannot be used, or the folder not written: one line says why, nothing is written.
     """
@@ -67,11 +67,12 @@ def fit(command: Fit) -> int:
         table = tables.read(home(command.table), command.label, command.positive, command.id)
         more = None if command.score is None else files.read_rows(home(command.score))
         folder = files.checked(home(command.out or Path("results") / table.name))
-        options: dict[str, Any] = {}
+        if more is not None:
+            table.schema.encode(more)  # before hours are spent on what cannot be used
         if command.method != "auto":
             api.set_up()
-        fitted = jaxpu.fit(table, method=command.method, prior=command.prior, seeds=command.seeds, **options)
-        new = None if more is None else (command.score, more, fitted.scorer.rank(more, _identifying(fitted.scorer, more)))
+        fitted = jaxpu.fit(table, method=command.method, prior=command.prior, seeds=command.seeds)
+        new = None if more is None else fitted.scorer.rank(more, _identifying(fitted.scorer, more))
     except ConfigError:
         raise
     except ValueError as error:
@@ -79,7 +80,7 @@ def fit(command: Fit) -> int:
     written = files.write(folder, fitted, _command(command))
     _say(written)
     if new is not None:
-        _write_new(folder / "new_scores.csv", new[2])
+        _write_new(folder / "new_scores.csv", new)
     print(f"page: {folder / 'report.html'}")
     return 0
 
@@ -119,7 +120,9 @@ def _write_new(path: Path, scored: Any) -> None:
     write_frame(path, scored.frame)
     for note in scored.notes:
         print(f"note: {note}")
-    decided = f", {scored.frame['decision'].sum()} of them called positive" if "decision" in scored.frame.columns else ""
+    decided = (
+        f", {scored.frame['decision'].sum()} of them called positive" if "decision" in scored.frame.columns else ""
+    )
     print(f"{scored.frame.height} rows scored{decided}: {path}")
 
 

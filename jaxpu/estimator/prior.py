@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, check_random_state, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
 
 from jaxpu import prior
-from jaxpu.errors import shown, unknown
+from jaxpu.errors import unknown
+from jaxpu.estimator.labels import labels_of
 
 
 class PriorWarning(UserWarning):
@@ -134,28 +134,8 @@ class PriorEstimator(BaseEstimator):
         """X, which may have NaN only where the user's own candidates take it, and where y means labeled."""
         finite: Any = True if self.candidates is None else "allow-nan"
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_all_finite=finite)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: which rows are labeled?")
-        any_kind: Any = None
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=any_kind, input_name="y"), warn=True)
-        if len(y) != len(X):
-            raise ValueError(f"inconsistent numbers of samples: X has {len(X)}, y has {len(y)}")
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) != 2:
-            what = "one class" if len(self.classes_) == 1 else f"{len(self.classes_)} classes"
-            raise ValueError(f"y has {what}, {shown(self.classes_.tolist())}; expected two: labeled and unlabeled")
-        self.positive_ = self._positive()
-        return X, np.asarray(y == self.positive_)
-
-    def _positive(self) -> Any:
-        if self.pos_label is not None:
-            if self.pos_label not in self.classes_.tolist():
-                raise ValueError(f"pos_label is {self.pos_label!r}, expected one of {shown(self.classes_.tolist())}")
-            return self.pos_label
-        if not (np.issubdtype(self.classes_.dtype, np.number) or self.classes_.dtype == bool):
-            raise ValueError(f"y holds {shown(self.classes_.tolist())}: say with pos_label which of them means labeled")
-        return self.classes_[1]
+        self.classes_, self.positive_, labeled = labels_of(y, len(X), self.pos_label)
+        return X, labeled
 
     def _candidates(self, seed: int) -> Mapping[str, Any]:
         if self.candidates is None:

@@ -1,4 +1,4 @@
-"""The folder that ``jaxpu fit`` writes: scores, model, summary and page, all of them made before the first is written."""
+"""The folder that ``jaxpu fit`` writes: scores, model, summary and page, all made before the first is written."""
 
 import json
 import math
@@ -93,7 +93,9 @@ def summary_of(fitted: Fit, command: str = "") -> tuple[dict[str, Any], dict[str
         "calibration": calibration(auto),
     }
     summary |= {
-        "candidates": [{"name": name, "auc": area, "scores": name == auto.auto.chosen} for name, area in auto.auto.auc.items()],
+        "candidates": [
+            {"name": name, "auc": area, "scores": name == auto.auto.chosen} for name, area in auto.auto.auc.items()
+        ],
         "scar": {**found._asdict(), "found": found.found},
         "suspicious": (odd + 1).tolist(),
         "drivers": frames["drivers"].to_dicts(),
@@ -175,7 +177,9 @@ def calibration(fitted: AutoFit) -> pl.DataFrame:
         u, of_p = (place == k) & ~labeled, (place == k) & labeled
         if u.sum():
             ratio = (of_p.sum() / labeled.sum()) / (u.sum() / (~labeled).sum())
-            rows.append((float(p[u].mean()), float(min(1.0, fitted.share.value * ratio)), int(u.sum()), int(of_p.sum())))
+            rows.append(
+                (float(p[u].mean()), float(min(1.0, fitted.share.value * ratio)), int(u.sum()), int(of_p.sum()))
+            )
     return pl.DataFrame(rows, schema=["predicted", "expected", "unlabeled", "labeled"], orient="row")
 
 

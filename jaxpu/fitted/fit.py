@@ -247,7 +247,9 @@ def cell_of(experiment: Experiment) -> Any:
     return cell
 
 
-def kept_of(cell: Any, dataset: Dataset, seeds: Sequence[int], kept: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+def kept_of(
+    cell: Any, dataset: Dataset, seeds: Sequence[int], kept: Sequence[dict[str, Any]]
+) -> tuple[dict[str, Any], ...]:
     """What a scorer keeps of each network: its parameters, and how its training rows were standardised."""
     from jaxpu import data
 

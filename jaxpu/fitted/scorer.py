@@ -132,7 +132,7 @@ class AutoScorer(Scorer):
     kind: ClassVar[str] = "skops"
 
     def logits(self, x: np.ndarray) -> Float[np.ndarray, "members m"]:
-        """z of rows, by the classifier of each fold."""
+        """Z of rows, by the classifier of each fold."""
         return np.stack([member(x) for member in self.members])
 
     def score(self, logits: Float[np.ndarray, "members m"]) -> Float[np.ndarray, " m"]:

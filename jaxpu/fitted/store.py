@@ -64,7 +64,9 @@ def load(folder: str | Path) -> Scorer:
                 raise
             except Exception as error:  # a damaged archive raises kinds of many modules
                 raise ResultsError(f"{path} is damaged, or of another version: {str(error)[:200]}; fit again") from None
-    raise ResultsError(f"{folder} holds no model.skops or model.safetensors; make one with: jaxpu fit ... --out {folder}")
+    raise ResultsError(
+        f"{folder} holds no model.skops or model.safetensors; make one with: jaxpu fit ... --out {folder}"
+    )
 
 
 def _skops(scorer: AutoScorer) -> bytes:
@@ -96,8 +98,12 @@ def _safetensors(scorer: Any) -> bytes:
     from safetensors.numpy import save as dump
 
     if scorer.model.module is not None:
-        raise ResultsError("the network is a module of your own, whose code no file holds: it can be used but not saved")
-    arrays = {f"{k}{path}": np.ascontiguousarray(leaf) for k, one in enumerate(scorer.kept) for path, leaf in _leaves(one)}
+        raise ResultsError(
+            "the network is a module of your own, whose code no file holds: it can be used but not saved"
+        )
+    arrays = {
+        f"{k}{path}": np.ascontiguousarray(leaf) for k, one in enumerate(scorer.kept) for path, leaf in _leaves(one)
+    }
     head = _head(scorer) | {
         "model": config.to_dict(scorer.model),
         "offset": scorer.offset,

@@ -35,8 +35,8 @@ def score_distributions(scores: pl.DataFrame, threshold: float) -> Figure:
         above = z >= threshold
         headline(
             figure,
-            f"The threshold calls {int((above & ~labeled).sum()):,} of {int((~labeled).sum()):,} unlabeled rows positive, "
-            f"and {int((above & labeled).sum()):,} of {int(labeled.sum()):,} labeled ones",
+            f"The threshold calls {int((above & ~labeled).sum()):,} of {int((~labeled).sum()):,} unlabeled rows "
+            f"positive, and {int((above & labeled).sum()):,} of {int(labeled.sum()):,} labeled ones",
             marks,
         )
     return figure
@@ -79,7 +79,9 @@ def column_drivers(drivers: pl.DataFrame, most: int = 15) -> Figure:
         places = np.arange(len(names))
         axis.barh(places, np.maximum(loss, 0), 0.62, color=BLUE, xerr=sd, ecolor=QUIET)
         axis.set_yticks(places, names)
-        axis.set(ylim=(len(names) - 0.5, -0.5), xlabel="AUC of labeled against unlabeled rows that is lost by shuffling")
+        axis.set(
+            ylim=(len(names) - 0.5, -0.5), xlabel="AUC of labeled against unlabeled rows that is lost by shuffling"
+        )
         axis.grid(visible=False, axis="y")
         headline(figure, f"{shown['column'][0]} drives the score most" if loss[0] > 0 else "No column alone drives it")
     return figure
@@ -100,5 +102,7 @@ def calibration_curve(bins: pl.DataFrame) -> Figure:
         axis.plot(p, found, color=BLUE, marker="o", linewidth=1.2)
         axis.set(xlim=(-0.02, 1.02), ylim=(-0.03, 1.05), xlabel="mean probability of a bin of unlabeled rows")
         axis.set_ylabel("share that P and U tell")
-        headline(figure, f"Probabilities are {100 * error:.0f} points off what labeled and unlabeled rows tell, on average")
+        headline(
+            figure, f"Probabilities are {100 * error:.0f} points off what labeled and unlabeled rows tell, on average"
+        )
     return figure

@@ -187,7 +187,7 @@ def members(
 
 
 def held_out(name: str, fitted: Iterable[Member], x: Any, fold: Folds) -> Scores:
-    """z (n,) of each row by the member that has not seen it.
+    """Z (n,) of each row by the member that has not seen it.
 
     Raises:
         ValueError: it is NaN or infinite; with the name of the candidate.

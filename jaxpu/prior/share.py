@@ -46,9 +46,9 @@ class Share(NamedTuple):
         between = f" ({100 * self.low:.0f} to {100 * self.high:.0f} %)" if math.isfinite(self.low) else ""
         few = " So few rows are labeled that no lower end is given." if self.few else ""
         return (
-            f"{bound}The estimate, {100 * self.value:.0f} %{between}, is the largest share compatible with the data. It "
-            "is the true share only if some kind of positive is never found among the negatives; otherwise the truth "
-            f"is lower. The lower end assumes this, too.{few}"
+            f"{bound}The estimate, {100 * self.value:.0f} %{between}, is the largest share compatible with the data. "
+            "It is the true share only if some kind of positive is never found among the negatives; otherwise the "
+            f"truth is lower. The lower end assumes this, too.{few}"
         )
 
 

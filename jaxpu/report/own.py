@@ -93,13 +93,13 @@ def _pictures(summary: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) ->
         (
             "scores", "scores",
             lambda: pictures.score_distributions(frames["scores"], summary["threshold"]["score"]),
-            "Where labeled and unlabeled rows lie. What of the unlabeled rows lies where no labeled ones do is negative.",
+            "Where labeled and unlabeled rows lie. Unlabeled rows where no labeled ones lie are negative.",
             True,
         ),
         (
             "calibration", "scores", lambda: pictures.calibration_curve(frames["calibration"]),
-            "Eight bins of unlabeled rows of equal size. On the line the probabilities agree with how many labeled rows "
-            "have such a probability; that the share of positives is right is taken for granted.",
+            "Eight bins of unlabeled rows of equal size. On the line the probabilities agree with how many labeled "
+            "rows have such a probability; that the share of positives is right is taken for granted.",
             frames.get("calibration", pl.DataFrame()).height > 1,
         ),
         (
@@ -120,7 +120,9 @@ def _pictures(summary: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) ->
 
 def _facts(summary: Mapping[str, Any]) -> str:
     data, method = summary["data"], summary["method"]
-    return f"{data['labeled']:,} labeled and {data['unlabeled']:,} unlabeled rows · {method['name']}: {method['detail']}"
+    return (
+        f"{data['labeled']:,} labeled and {data['unlabeled']:,} unlabeled rows · {method['name']}: {method['detail']}"
+    )
 
 
 def _percent(share: float | None) -> str:
@@ -131,7 +133,10 @@ def _prior(prior: Mapping[str, Any], n: int) -> Markdown:
     few = prior["few"] and not prior["given"]
     rows = [
         ["given" if prior["given"] else "estimate", _percent(prior["value"]), f"{round(prior['value'] * n):,}"],
-        ["lower end, if some kind of positive is never found among the negatives", *_end(None if few else prior["low"], n)],
+        [
+            "lower end, if some kind of positive is never found among the negatives",
+            *_end(None if few else prior["low"], n),
+        ],
         ["upper end", *_end(None if few else prior["high"], n)],
         ["at most, assuming only a random sample of positives", *_end(prior["at_most"], n)],
     ]
@@ -163,7 +168,9 @@ def _cuts(cuts: pl.DataFrame) -> Markdown:
         told = [f"{row['selected']:,.0f}", _percent(row["precision"]), _percent(row["recall"]), number(row["f1"], 2)]
         found = [number(row["threshold"]), *told] if reached else ["not reached", *(4 * ["–"])]
         rows.append([words[row["rule"]](row["asked"]), *found])
-    return table(["choice", "score from", "unlabeled rows", "of them positive", "positives found", "F1"], rows, "lrrrrr")
+    return table(
+        ["choice", "score from", "unlabeled rows", "of them positive", "positives found", "F1"], rows, "lrrrrr"
+    )
 
 
 def _stability(summary: Mapping[str, Any]) -> str:
@@ -187,13 +194,15 @@ def _scar(summary: Mapping[str, Any]) -> str:
         return "Not looked for: the networks were trained on the rows."
     said = []
     if found["impossible"]:
-        said.append("The share that was given is larger than the data allow under this assumption: one of them is wrong.")
+        said.append(
+            "The share that was given is larger than the data allow under this assumption: one of them is wrong."
+        )
     if math.isfinite(found["auc"]):
         between = f"{found['auc']:.2f} [{found['low']:.2f}, {found['high']:.2f}]"
         verdict = "a sign that some kinds of positives get labeled rather than others" if found["found"] else "no sign"
         said.append(
-            f"Among rows that look surely positive, labeled ones can be told from the {found['rows']:,} others with AUC "
-            f"{between}, where a random sample gives about 0.5: {verdict}."
+            f"Among rows that look surely positive, labeled ones can be told from the {found['rows']:,} others with "
+            f"AUC {between}, where a random sample gives about 0.5: {verdict}."
         )
     else:
         said.append("Too few rows look surely positive to see whether labels can be foretold among them.")

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from jaxpu import prior
@@ -50,7 +50,10 @@ def encoder(codes: list[int], d: int) -> ColumnTransformer:
     """
     numbers = [k for k in range(d) if k not in codes]
     hot: Any = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=RARE, sparse_output=False)
-    parts = [("numbers", SimpleImputer(add_indicator=True, keep_empty_features=True), numbers), ("categories", hot, codes)]
+    parts = [
+        ("numbers", SimpleImputer(add_indicator=True, keep_empty_features=True), numbers),
+        ("categories", hot, codes),
+    ]
     return ColumnTransformer([part for part in parts if part[2]])
 
 

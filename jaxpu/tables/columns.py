@@ -146,7 +146,9 @@ def _plain(cells: pl.Series) -> pl.Series | None:
     if kind == pl.Null:
         return cells.cast(pl.String)
     if kind == pl.Object:
-        cells = pl.Series([None if cell is None or cell != cell else str(cell) for cell in cells.to_list()], dtype=pl.String)
+        cells = pl.Series(
+            [None if cell is None or cell != cell else str(cell) for cell in cells.to_list()], dtype=pl.String
+        )
     elif kind not in (pl.String, pl.Categorical, pl.Enum):
         return None
     text = cells.cast(pl.String).str.strip_chars()

@@ -1,4 +1,4 @@
-"""A table's numbers for networks: categories as columns of 0 and 1, gaps filled and marked. Plain arrays, no classes."""
+"""A table's numbers for networks: categories as columns of 0 and 1, gaps filled and marked; plain values only."""
 
 from typing import NamedTuple
 

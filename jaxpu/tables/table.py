@@ -176,7 +176,8 @@ def of_columns(
     cells = columns.pop(label) if label else labels
     n = len(next(iter(columns.values()))) if columns else 0
     what = f"column {cut(label)}" if label else "s"
-    labeled = coded(features.plain(cells, n, what), one=positive, column=what, meaning="labeled", blank=True, first_row=first_row) == 1  # fmt: skip
+    options: dict[str, Any] = {"column": what, "meaning": "labeled", "setting": "positive", "first_row": first_row}
+    labeled = coded(features.plain(cells, n, what), one=positive, blank=True, **options) == 1
     learned = tuple(learn(key, column) for key, column in columns.items())
     kept = tuple(identifiers) or tuple(column.name for column in learned if column.kind == "text")
     schema = Schema(learned, kept, label, named)
@@ -223,7 +224,8 @@ def _notes(schema: Schema, x: np.ndarray, labeled: np.ndarray) -> list[str]:
         elif column.kind not in USED:
             notes.append(f"{cut(column.name)} {column.note}, and is left out")
         elif column.note:
-            notes.append(f"{cut(column.name)}: {column.note}" if column.note[0].isdigit() else f"{cut(column.name)} {column.note}")  # fmt: skip
+            link = ":" if column.note[0].isdigit() else ""
+            notes.append(f"{cut(column.name)}{link} {column.note}")
     for k, column in enumerate(schema.features):
         if _gives_away(x[:, k], labeled):
             notes.append(

@@ -1,0 +1,59 @@
+"""Which value of y means labeled: one rule for the estimators of this room."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_array, column_or_1d
+
+from jaxpu.errors import shown
+
+
+class Labels(NamedTuple):
+    """The labels of rows.
+
+    Attributes:
+        classes: the two values, sorted. positive: the one that means labeled. labeled: where it stands (n,).
+    """
+
+    classes: np.ndarray
+    positive: Any
+    labeled: Bool[np.ndarray, " n"]
+
+
+def labels_of(y: Any, n: int, pos_label: Any = None) -> Labels:
+    """Labels of n rows, checked.
+
+    Args:
+        y: two values. pos_label: the one that means labeled; None: the larger of two numbers, True.
+
+    Raises:
+        ValueError: y is missing, of another length or number of classes, or nobody knows what means labeled.
+
+    >>> labels_of([-1, 1, -1], 3).labeled.tolist()
+    [False, True, False]
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None: which rows are labeled?")
+    any_kind: Any = None
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=any_kind, input_name="y"), warn=True)
+    if len(y) != n:
+        raise ValueError(f"inconsistent numbers of samples: X has {n}, y has {len(y)}")
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) != 2:
+        what = "one class" if len(classes) == 1 else f"{len(classes)} classes"
+        raise ValueError(f"y has {what}, {shown(classes.tolist())}; expected two: labeled and unlabeled")
+    positive = _positive(classes, pos_label)
+    return Labels(classes, positive, np.asarray(y == positive))
+
+
+def _positive(classes: np.ndarray, pos_label: Any) -> Any:
+    if pos_label is not None:
+        if pos_label not in classes.tolist():
+            raise ValueError(f"pos_label is {pos_label!r}, expected one of {shown(classes.tolist())}")
+        return pos_label
+    if not (np.issubdtype(classes.dtype, np.number) or classes.dtype == bool):
+        raise ValueError(f"y holds {shown(classes.tolist())}: say with pos_label which of them means labeled")
+    return classes[1]
