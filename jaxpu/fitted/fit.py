@@ -12,7 +12,6 @@ from jaxtyping import Bool, Float, Int8
 from jaxpu import analysis, collapse, config, prior
 from jaxpu.config import Experiment
 from jaxpu.data import Dataset
-from jaxpu.data.own import features_like
 from jaxpu.fitted.scorer import AutoScorer, NetworkScorer, Of, Scorer, of_calibrated, ranked
 from jaxpu.prior import Share
 from jaxpu.tables import Table
@@ -117,7 +116,7 @@ class AutoFit(Fit):
     @functools.cached_property
     def probability(self) -> Float[np.ndarray, " n"]:
         """Of each row, that an unlabeled row with its features is positive, calibrated on other rows."""
-        return of_calibrated(prior.cross_calibrated(self.score, self.labeled, self.auto.fold), self.share)
+        return of_calibrated(prior.cross_calibrated(self.score, self.labeled, self.auto.fold, self.auto.weight), self.share)
 
     @functools.cached_property
     def verdicts(self) -> pl.DataFrame:
@@ -147,7 +146,7 @@ class AutoFit(Fit):
     def _measures(self, z: np.ndarray) -> dict[str, float]:
         """What P and U say of the scores of a seed."""
         of_u, share = z[~self.labeled], self.share.value
-        p = of_calibrated(prior.cross_calibrated(z, self.labeled, self.auto.fold), self.share)[~self.labeled]
+        p = of_calibrated(prior.cross_calibrated(z, self.labeled, self.auto.fold, self.auto.weight), self.share)[~self.labeled]
         area = prior.auc(z, self.labeled)
         return {
             "auc_pu": area,
@@ -169,9 +168,9 @@ class AutoFit(Fit):
 
 def of_table(table: Table, auto: Auto, truth: Int8[np.ndarray, " n"] | None = None) -> AutoFit:
     """Put a fit together: calibration and threshold from the cross-fitted scores."""
-    z, share = auto.z, auto.share
-    cut = prior.default_threshold(z, table.labeled, share.value, rule="given" if share.given else "estimated")
-    calibration = prior.Calibration().fit(z, table.labeled)
+    z, share, weight = auto.z, auto.share, auto.weight
+    cut = prior.default_threshold(z, table.labeled, share.value, weight, rule="given" if share.given else "estimated")
+    calibration = prior.Calibration().fit(z, table.labeled, weight)
     scorer = AutoScorer(table.schema, share, cut, "auto", auto.chosen, auto.members, calibration)
     return AutoFit(table.labeled, scorer, table, truth, auto)
 
@@ -206,25 +205,6 @@ class NetworkFit(Fit):
     def probability(self) -> Float[np.ndarray, " n"]:
         """The networks' mean probability."""
         return self.scorer.probability(self.score)
-
-    def decision_function(self, x: Any) -> Float[np.ndarray, "seeds m"]:
-        """Logits of other rows, one a seed.
-
-        Args:
-            x: rows with the features of those that were trained on, an array or a data frame.
-        """
-        if self.scorer.dense is not None:
-            return self.scorer.decision_function(x)
-        return self.scorer.logits(features_like(self.dataset, x))
-
-    def predict_proba(self, x: Any, of: Of = "unlabeled") -> Float[np.ndarray, "m 2"]:
-        """P(negative) and P(positive) of rows: the mean over the seeds."""
-        p = self.scorer.probability(self.scorer.score(self.decision_function(x)), of)
-        return np.stack([1 - p, p], axis=1)
-
-    def predict(self, x: Any) -> Int8[np.ndarray, " m"]:
-        """1 where the mean probability is at least 1/2."""
-        return (self.scorer.score(self.decision_function(x)) >= self.threshold).astype(np.int8)
 
     @functools.cached_property
     def tables(self) -> analysis.Tables:

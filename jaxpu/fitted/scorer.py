@@ -170,6 +170,8 @@ class NetworkScorer(Scorer):
         from jaxpu.train.predict import logits_of
 
         x = np.asarray(x, np.float32) if self.dense is None else self.dense(x)
+        if np.isnan(x).any():
+            raise ValueError("a row has a gap, and the networks were trained on rows without; fill it, or drop the row")
         found = [
             logits_of(self.model, {"params": k["params"], "state": k["state"]}, k["mean"], k["sd"], x)
             for k in self.kept

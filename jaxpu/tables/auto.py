@@ -30,6 +30,7 @@ class Auto(NamedTuple):
     Attributes:
         share: π_U. chosen: the classifier that scores. auc: of P against U, of each candidate, the chosen among them.
         scores: cross-fitted z (seeds, n). fold: of the first seed. members: its classifiers, one a fold.
+        weight: how often each row counts; None = once.
     """
 
     share: Share
@@ -38,6 +39,7 @@ class Auto(NamedTuple):
     scores: Float[np.ndarray, "seeds n"]
     fold: np.ndarray
     members: tuple[prior.Member, ...]
+    weight: Weights | None = None
 
     @property
     def z(self) -> Scores:
@@ -112,4 +114,4 @@ def _fit(
         again = prior.folds(labeled, cv, random_state + k)
         scores.append(prior.cross_fit(x, labeled, again, {chosen: tried[chosen]}, weight=weight).z)
     areas[chosen] = prior.auc(scores[0], labeled, weight)
-    return Auto(share, chosen, areas, np.stack(scores), fold, first)
+    return Auto(share, chosen, areas, np.stack(scores), fold, first, weight)
