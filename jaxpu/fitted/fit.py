@@ -116,7 +116,9 @@ class AutoFit(Fit):
     @functools.cached_property
     def probability(self) -> Float[np.ndarray, " n"]:
         """Of each row, that an unlabeled row with its features is positive, calibrated on other rows."""
-        return of_calibrated(prior.cross_calibrated(self.score, self.labeled, self.auto.fold, self.auto.weight), self.share)
+        return of_calibrated(
+            prior.cross_calibrated(self.score, self.labeled, self.auto.fold, self.auto.weight), self.share
+        )
 
     @functools.cached_property
     def verdicts(self) -> pl.DataFrame:
@@ -146,7 +148,9 @@ class AutoFit(Fit):
     def _measures(self, z: np.ndarray) -> dict[str, float]:
         """What P and U say of the scores of a seed."""
         of_u, share = z[~self.labeled], self.share.value
-        p = of_calibrated(prior.cross_calibrated(z, self.labeled, self.auto.fold, self.auto.weight), self.share)[~self.labeled]
+        p = of_calibrated(prior.cross_calibrated(z, self.labeled, self.auto.fold, self.auto.weight), self.share)[
+            ~self.labeled
+        ]
         area = prior.auc(z, self.labeled)
         return {
             "auc_pu": area,

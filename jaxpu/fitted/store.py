@@ -22,7 +22,9 @@ from jaxpu.tables.dense import Dense
 
 FORMAT = 1
 TRUSTED = [
+    "functools.partial",
     "jaxpu.tables.candidates.WeightedClassifier",
+    "numpy.dtype",
     "sklearn._loss.link.Interval",
     "sklearn._loss.link.LogitLink",
     "sklearn._loss.loss.HalfBinomialLoss",
@@ -30,8 +32,9 @@ TRUSTED = [
     "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.isotonic.IsotonicRegression",
+    "sklearn.utils.validation.check_array",
 ]
-"""Types that a model file may hold beside those that skops trusts itself."""
+"""Types that a model file may hold beside those that skops trusts itself; each part of a partial is looked up, too."""
 
 
 def save(scorer: Scorer, folder: Path) -> Path:
