@@ -116,9 +116,11 @@ class AutoFit(Fit):
     @functools.cached_property
     def probability(self) -> Float[np.ndarray, " n"]:
         """Of each row, that an unlabeled row with its features is positive, calibrated on other rows."""
-        return of_calibrated(
-            prior.cross_calibrated(self.score, self.labeled, self.auto.fold, self.auto.weight), self.share
-        )
+        return self._calibrated(self.score)
+
+    def _calibrated(self, z: np.ndarray) -> np.ndarray:
+        fold, weight = self.auto.fold, self.auto.weight
+        return of_calibrated(prior.cross_calibrated(z, self.labeled, fold, weight), self.share)
 
     @functools.cached_property
     def verdicts(self) -> pl.DataFrame:
@@ -148,10 +150,8 @@ class AutoFit(Fit):
     def _measures(self, z: np.ndarray) -> dict[str, float]:
         """What P and U say of the scores of a seed."""
         of_u, share = z[~self.labeled], self.share.value
-        p = of_calibrated(prior.cross_calibrated(z, self.labeled, self.auto.fold, self.auto.weight), self.share)[
-            ~self.labeled
-        ]
-        area = prior.auc(z, self.labeled)
+        p = self._calibrated(z)[~self.labeled]
+        area = prior.auc(z, self.labeled, self.auto.weight)
         return {
             "auc_pu": area,
             "proxy_pu_auc": (area - share / 2) / (1 - share) if share < 1 else float("nan"),

@@ -198,7 +198,12 @@ def columns_of(rows: Any, schema: Schema | None = None) -> dict[str, pl.Series]:
     if isinstance(rows, Mapping):
         return dict(rows)
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
-        return {name: features.series(column) for name, column in features.columns_of(rows).items()}
+        found = {name: features.series(column) for name, column in features.columns_of(rows).items()}
+        if schema is None or schema.named:
+            return found
+        if len(found) != len(schema.columns):  # learned from an array: its columns have places and no names
+            raise ValueError(f"expected rows of {len(schema.columns)} columns, got {len(found)}")
+        return {column.name: cells for column, cells in zip(schema.columns, found.values(), strict=True)}
     array = np.asarray(rows)
     if array.ndim != 2 or not array.size:
         raise ValueError(f"expected rows of shape (n, d) with at least one row and column, got {array.shape}")
