@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jaxpu import prior
-from jaxpu.estimator import PUClassifier, PUScorer
+from jaxpu.estimator import LabelWarning, PUClassifier, PUScorer
 
 BASE = make_pipeline(StandardScaler(), LogisticRegression(C=0.3))
 RNG = np.random.default_rng(0)
@@ -26,12 +26,14 @@ def expected_failures(estimator):
     return dict.fromkeys(["check_sample_weight_equivalence_on_dense_data"], why)
 
 
+@pytest.mark.filterwarnings("ignore::jaxpu.estimator.LabelWarning")
 @parametrize_with_checks([PUClassifier(BASE, random_state=0)], expected_failed_checks=expected_failures)
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::jaxpu.estimator.LabelWarning")
 @parametrize_with_checks([PUClassifier(random_state=0)], expected_failed_checks=expected_failures)
 def test_scikit_learns_checks_of_the_default(estimator, check):
     check(estimator)
@@ -50,8 +52,8 @@ def test_five_codings_of_labels():
     assert found[4].classes_.tolist() == ["positive", "unlabeled"]
     np.testing.assert_array_equal(found[4].predict(X) == "positive", p > 0.5)
     np.testing.assert_array_equal(found[4].decision_function(X) > 0, p < 0.5)
-    with pytest.raises(ValueError, match="say with pos_label"):
-        PUClassifier(BASE).fit(X, words)
+    with pytest.warns(LabelWarning, match="say with pos_label which of them means labeled; .*'unlabeled'.* was taken"):
+        assert PUClassifier(BASE, random_state=0).fit(X, words).positive_ == "unlabeled"
 
 
 def test_probabilities_are_those_of_the_scenario():

@@ -2,6 +2,7 @@
 
 from jaxpu.estimator.classifier import PUClassifier, PUScorer
 from jaxpu.estimator.ensemble import CFEnsembleClassifier
+from jaxpu.estimator.labels import LabelWarning
 from jaxpu.estimator.prior import PriorEstimator, PriorWarning
 
-__all__ = ["CFEnsembleClassifier", "PUClassifier", "PUScorer", "PriorEstimator", "PriorWarning"]
+__all__ = ["CFEnsembleClassifier", "LabelWarning", "PUClassifier", "PUScorer", "PriorEstimator", "PriorWarning"]

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
 from jaxpu import own, prior
@@ -27,7 +27,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         prior: the share of positives among the unlabeled rows, or "estimate".
         scenario: "single_set": the labeled rows are some of the positives of one sample, and ``predict_proba`` is
             P(y = 1 | x) in it; "case_control": U is a sample of the population, and it is P(y = 1 | x) there.
-        pos_label: the value of y that means labeled; None: the larger of two numbers, True.
+        pos_label: the value of y that means labeled; None: the larger of two numbers, True, or, with a warning, of two
+            words the later in order.
         cv: folds of the cross-fitting, or a list of splits. seeds: cross-fittings with other folds, or networks.
         settings: of networks, as :func:`jaxpu.fit` takes them; or None. random_state: of folds and boosting.
 
@@ -83,7 +84,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         frame = hasattr(X, "columns") and hasattr(X, "__getitem__")
         checked = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
         n = len(checked)
-        self.classes_, self.positive_, labeled = labels_of(y, n, self.pos_label)
+        self.classes_, self.positive_, labeled = labels_of(y, n, self.pos_label, guess=True)
         table = of_columns(columns_of(checked), labeled, named=frame)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         given = None if isinstance(self.prior, str) else float(self.prior)
@@ -137,8 +138,14 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return np.clip((1 - BLEND) * p + BLEND * expit(z / 8), 1e-12, 1 - 1e-12)
 
     def _array(self, X: Any, *, reset: bool) -> np.ndarray:
-        options: dict[str, Any] = {"ensure_all_finite": "allow-nan", "dtype": np.float64}
+        finite: Any = "allow-nan" if self._takes_gaps() else True
+        options: dict[str, Any] = {"ensure_all_finite": finite, "dtype": np.float64}
         return validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options)
+
+    def _takes_gaps(self) -> bool:
+        return (
+            isinstance(self.method, str) or not own.is_auto(self.method) or get_tags(self.method).input_tags.allow_nan
+        )
 
     def _check_options(self) -> None:
         if self.scenario not in prior.SCENARIOS:
@@ -150,7 +157,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self._takes_gaps()
         return tags
 
 

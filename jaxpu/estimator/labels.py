@@ -1,5 +1,6 @@
 """Which value of y means labeled: one rule for the estimators of this room."""
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,11 +23,16 @@ class Labels(NamedTuple):
     labeled: Bool[np.ndarray, " n"]
 
 
-def labels_of(y: Any, n: int, pos_label: Any = None) -> Labels:
+class LabelWarning(UserWarning):
+    """Nobody said which of two words means labeled, and one was taken."""
+
+
+def labels_of(y: Any, n: int, pos_label: Any = None, *, guess: bool = False) -> Labels:
     """Labels of n rows, checked.
 
     Args:
         y: two values. pos_label: the one that means labeled; None: the larger of two numbers, True.
+        guess: whether of two words the later in order is taken, with a warning; else that is an error.
 
     Raises:
         ValueError: y is missing, of another length or number of classes, or nobody knows what means labeled.
@@ -44,16 +50,24 @@ def labels_of(y: Any, n: int, pos_label: Any = None) -> Labels:
     classes = np.unique(y)
     if len(classes) != 2:
         what = "one class" if len(classes) == 1 else f"{len(classes)} classes"
-        raise ValueError(f"y has {what}, {shown(classes.tolist())}; expected two: labeled and unlabeled")
-    positive = _positive(classes, pos_label)
+        kind = (
+            ""
+            if len(classes) == 1
+            else "Only binary classification is supported. The type of the target is multiclass. "
+        )
+        raise ValueError(f"{kind}y has {what}, {shown(classes.tolist())}; expected two: labeled and unlabeled")
+    positive = _positive(classes, pos_label, guess)
     return Labels(classes, positive, np.asarray(y == positive))
 
 
-def _positive(classes: np.ndarray, pos_label: Any) -> Any:
+def _positive(classes: np.ndarray, pos_label: Any, guess: bool) -> Any:
     if pos_label is not None:
         if pos_label not in classes.tolist():
             raise ValueError(f"pos_label is {pos_label!r}, expected one of {shown(classes.tolist())}")
         return pos_label
     if not (np.issubdtype(classes.dtype, np.number) or classes.dtype == bool):
-        raise ValueError(f"y holds {shown(classes.tolist())}: say with pos_label which of them means labeled")
+        said = f"y holds {shown(classes.tolist())}: say with pos_label which of them means labeled"
+        if not guess:
+            raise ValueError(said)
+        warnings.warn(f"{said}; {classes[1]!r} was taken", LabelWarning, stacklevel=4)
     return classes[1]
