@@ -1,7 +1,8 @@
 """The library without files: eight seeds on your own rows, or a whole experiment, in one call.
 
 fit(x, s, method=..., prior=...) ──► Fit: scores, probabilities, share of positives, verdicts
-sweep(experiment, data=...)      ──► Outcome: runs, provenance
+sweep(experiment, data=...)      ──► Outcome: runs, provenance; with shard="i/n" a share of its seeds
+gather(folder)                   ──► what all shards have left there
 """
 
 import dataclasses
@@ -11,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from jaxpu import config, kinds, own, runs
-from jaxpu.config import ConfigError, Experiment, unknown
+from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
 from jaxpu.fitted import Fit
 from jaxpu.own import is_auto
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from jaxpu.runs.engine import Outcome, Progress
 
 Scenario = Literal["case_control", "single_set", "single_set_overlap"]
@@ -78,6 +81,7 @@ def sweep(
     folder: str | Path | None = None,
     fresh: bool = False,
     watch: "Callable[[Progress], None]" = lambda progress: None,
+    shard: str | runs.Shard | None = None,
 ) -> "Outcome":
     """Run an experiment of any kind: what ``jaxpu run`` does, without its tables and page.
 
@@ -86,6 +90,8 @@ def sweep(
         data: your own dataset, instead of those that the experiment names.
         folder: where results are kept, and an interrupted experiment goes on; None = in memory.
         fresh: forget what the folder holds. watch: called with the progress.
+        shard: "i/n" = only share i, from 0, of n equal shares of the seeds, in its own place below ``folder``, which
+            all shares are given; see :func:`gather`.
 
     Returns:
         ``runs``, a frame with a row an epoch and run, ``provenance``, ``failures``, and ``kept(run_id)``.
@@ -99,13 +105,47 @@ def sweep(
     [('vpu', 0, 1), ('vpu', 1, 1)]
     """
     asked: Any = config.parse(experiment) if isinstance(experiment, Mapping) else experiment
-    kind: Any = kinds.kind_of(asked)
-    if asked.kind in ("pu", "multiclass"):
-        asked = asked if data is None else _of_dataset(asked, data)
-        kind = _WithData(kind, {"nameless": folder is None}, data)
-    elif data is not None:
-        raise ConfigError(f"data: an experiment of kind {asked.kind} has data of its own; leave data out")
-    return runs.run(asked, kind, None if folder is None else Path(os.path.expanduser(folder)), fresh=fresh, watch=watch)
+    if asked.kind in ("pu", "multiclass") and data is not None:
+        asked = _of_dataset(asked, data)
+    kind = _kind(asked, data, nameless=folder is None)
+    where = None if folder is None else Path(os.path.expanduser(folder))
+    part = None if shard is None else runs.Shard.parse(shard)
+    return runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+
+
+def gather(folder: str | Path, *, data: Dataset | None = None) -> tuple[Any, "pl.DataFrame", dict[str, Any]]:
+    """Put the runs of all shards of an experiment together, as if one process had made them: ``jaxpu gather``.
+
+    Args:
+        folder: that :func:`sweep` was given with each shard. data: the dataset, if it was given, too.
+
+    Returns:
+        The experiment, its runs, bit for bit those of one process, and provenance; runs and provenance are in the
+        folder as well.
+
+    Raises:
+        ResultsError: naming shards that are missing, unfinished, doubled, or of another experiment.
+
+    >>> import tempfile
+    >>> small = {"data": {"name": "gaussians", "options": {"n": 100}}, "training": {"epochs": 1}}
+    >>> folder = tempfile.mkdtemp()
+    >>> for shard in ("0/2", "1/2"):
+    ...     _ = sweep({**small, "model": {"name": "linear"}, "seeds": 2}, folder=folder, shard=shard)
+    >>> gather(folder)[1].select("method", "seed", "epoch").rows()
+    [('vpu', 0, 1), ('vpu', 1, 1)]
+    """
+    home = Path(os.path.expanduser(folder))
+    experiment = runs.experiment_of(home)
+    return experiment, *runs.gather(home, experiment, _kind(experiment, data))
+
+
+def _kind(experiment: Any, data: Dataset | None, *, nameless: bool = False) -> Any:
+    kind = kinds.kind_of(experiment)
+    if experiment.kind in ("pu", "multiclass"):
+        return _WithData(kind, {"nameless": nameless}, data)
+    if data is not None:
+        raise ConfigError(f"data: an experiment of kind {experiment.kind} has data of its own; leave data out")
+    return kind
 
 
 def _of_dataset(experiment: Experiment, dataset: Dataset) -> Experiment:
@@ -173,52 +213,13 @@ def fit(
                 f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out"
             )
         return own.auto(x, s, y, method, prior, seeds, scenario, random_state)
-    groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
-    for name, value in settings.items():
-        _put(groups, name, value)
-    groups["selection"].setdefault("rules", ["pu_accuracy", "last"])
-    groups["selection"].setdefault("keep_best", True)
-    if y is None:
-        groups["data"].setdefault("test", 0.0)
-    if optimizer is not None:
-        groups["training"]["optimizer"] = optimizer
     rows = own.for_networks(x, s, y)
-    groups["data"] |= {"prior": 0.5 if prior is None else prior, "scenario": scenario}
-    raw = {**groups, "name": "fit", "methods": [method], "seeds": 8 if seeds is None else seeds, "model": _model(model)}
-    experiment = _of_dataset(
-        config.parse(raw, where="fit"), rows.dataset
-    )  # all is checked before the prior is estimated
+    raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, truth=y is not None)
+    # all is checked before the prior is estimated
+    experiment = _of_dataset(config.parse(raw, where="fit"), rows.dataset)
     share = own.share_of(rows, prior, random_state)
     experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, prior=share.value))
     outcome = sweep(experiment, data=rows.dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))
     return own.network_fit(rows, share, experiment, outcome)
-
-
-_GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
-"""Settings that the arguments of :func:`fit` give, or that have no meaning there."""
-
-GROUPS = {"training": config.TrainingConfig, "data": config.DataConfig, "selection": config.SelectionConfig}
-
-
-def _put(groups: dict[str, dict[str, Any]], name: str, value: Any) -> None:
-    """Put a setting into its group."""
-    group_of = {
-        field.name: group
-        for group, kind in GROUPS.items()
-        for field in dataclasses.fields(kind)
-        if field.name not in (*_GIVEN, "optimizer")
-    }
-    if name not in group_of:
-        raise ConfigError(f"fit: {unknown('setting', name, sorted(group_of))}")
-    groups[group_of[name]][name] = value
-
-
-def _model(model: Any) -> Any:
-    """What was given as a model, as settings."""
-    if isinstance(model, config.ModelConfig | Mapping):
-        return model
-    if model is None or (isinstance(model, str) and ":" not in model):
-        return {} if model is None else {"name": model}
-    return {"module": model}

@@ -11,6 +11,7 @@ KINDS: dict[str, str] = {
     "multiclass": "jaxpu.train.job",
     "ensemble": "jaxpu.ensemble.job",
     "guided": "jaxpu.valuation.job",
+    "function": "jaxpu.theory.job",
 }
 """Kind of experiment -> the module with its ``runs`` and ``jobs``; its configuration stands in jaxpu.config.KINDS."""
 

@@ -4,13 +4,15 @@ array, frame, Table ─► auto: Table ─► AutoFit
                    └─► for_networks: Dataset, all numbers ─► share_of: π ─► (runs) ─► network_fit
 """
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
 
-from jaxpu.config import ConfigError
+from jaxpu import config
+from jaxpu.config import ConfigError, unknown
 from jaxpu.data import Dataset
 from jaxpu.data.features import plain
 from jaxpu.data.labels import coded
@@ -163,3 +165,57 @@ def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) 
     return NetworkFit(
         rows.labeled, scorer, rows.table, rows.dataset.y, outcome.runs, experiment, outcome.provenance, rows.dataset
     )
+
+
+def settings_of(
+    settings: Mapping[str, Any],
+    method: Any,
+    prior: float | None,
+    seeds: int | None,
+    model: Any,
+    optimizer: Any,
+    scenario: str,
+    *,
+    truth: bool,
+) -> dict[str, Any]:
+    """The arguments of :func:`jaxpu.fit` as the mapping of an experiment; a prior that is not given is one half."""
+    groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
+    for name, value in settings.items():
+        _put(groups, name, value)
+    groups["selection"].setdefault("rules", ["pu_accuracy", "last"])
+    groups["selection"].setdefault("keep_best", True)
+    if not truth:
+        groups["data"].setdefault("test", 0.0)
+    if optimizer is not None:
+        groups["training"]["optimizer"] = optimizer
+    groups["data"] |= {"prior": 0.5 if prior is None else prior, "scenario": scenario}
+    number = 8 if seeds is None else seeds
+    return {**groups, "name": "fit", "methods": [method], "seeds": number, "model": _model(model)}
+
+
+_GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
+"""Settings that the arguments of :func:`fit` give, or that have no meaning there."""
+
+GROUPS = {"training": config.TrainingConfig, "data": config.DataConfig, "selection": config.SelectionConfig}
+
+
+def _put(groups: dict[str, dict[str, Any]], name: str, value: Any) -> None:
+    """Put a setting into its group."""
+    group_of = {
+        field.name: group
+        for group, kind in GROUPS.items()
+        for field in dataclasses.fields(kind)
+        if field.name not in (*_GIVEN, "optimizer")
+    }
+    if name not in group_of:
+        raise ConfigError(f"fit: {unknown('setting', name, sorted(group_of))}")
+    groups[group_of[name]][name] = value
+
+
+def _model(model: Any) -> Any:
+    """What was given as a model, as settings."""
+    if isinstance(model, config.ModelConfig | Mapping):
+        return model
+    if model is None or (isinstance(model, str) and ":" not in model):
+        return {} if model is None else {"name": model}
+    return {"module": model}

@@ -20,8 +20,9 @@ BLOCK = re.compile(r"(<!-- results: .*? -->\n).*?(<!-- /results -->)", re.DOTALL
 ROWS = (
     ("softlabel_rate", "Without the anchor, most runs score"),
     ("softlabel_rate", "Under the same rule without the rescue"),
+    ("few_labels", "With 1 % of the positives labelled, Fixed"),
     ("h1_anchor", "The anchor is worth at least"),
-    ("collapse_search", "VPU without its anchor"),
+    ("collapse_search", "Somewhere VPU without its anchor"),
     ("prior_misspecification", "VPU, which does not use the prior"),
     ("selection_noise", "Label-free selection by PU accuracy"),
     ("encouraging_digits", "At a learning rate of 1e-3 cross-entropy beats the seed's bonus"),

@@ -17,11 +17,13 @@ from problems import TINY, tiny
 
 import jaxpu
 from jaxpu import api, cli, config, ensemble, runs
+from jaxpu.cli import arguments
 from jaxpu.data import DATASETS
 from jaxpu.methods import METHODS
 from jaxpu.runs import placement
 from jaxpu.selection import RULES
 
+ROOT = Path(__file__).parents[1]
 PAIR = "methods=[vpudra_fixed,vpudra_softlabel]"
 LEFT_BEHIND = {
     "config.yaml",
@@ -316,7 +318,7 @@ def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, 
     assert code == 0, err
     assert re.search(r"\d+ of 20 runs are finished already and kept", err)
     assert re.search("[12] unfinished runs go on where they stopped", err)
-    undisturbed = api.sweep(config.load(written, dict(map(cli._override, [*slow, "seeds=20"])))).runs
+    undisturbed = api.sweep(config.load(written, dict(map(arguments.override, [*slow, "seeds=20"])))).runs
     assert_frame_equal(pl.read_parquet(folder / "runs.parquet"), undisturbed)
 
 
@@ -352,3 +354,35 @@ def test_version_and_help_need_no_jax():
     for word, said in (("--version", f"jaxpu {jaxpu.__version__}\n"), ("--help", "Train classifiers from positive")):
         done = subprocess.run([sys.executable, "-c", code, word], capture_output=True, text=True, check=False)
         assert (done.returncode, said in done.stdout, done.stderr) == (0, True, "")
+
+
+def test_the_benchmark_runs_on_chosen_datasets_offline_resumes_and_leaves_its_own_folder_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("JAXPU_DATA_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "nothing"))
+    small = [
+        "methods=[pn_naive]",
+        "claims=[]",
+        "model.name=linear",
+        "training.epochs=1",
+        "training.batch_size=2000",
+        "--seeds",
+        1,
+    ]
+
+    def run(*datasets):
+        with pytest.raises(SystemExit) as end:
+            cli.main([str(w) for w in ("run", ROOT / "configs/benchmark/scar.yaml", *small, "--datasets", *datasets,
+                                       "--out", tmp_path / "mine")])  # fmt: skip
+        assert end.value.code == 0
+        return pl.read_parquet(tmp_path / "mine" / "runs.parquet")
+
+    first = run("mushrooms")
+    both = run("mushrooms", "digits")
+    assert both["dataset"].to_list() == ["mushrooms", "digits"]
+    assert_frame_equal(both.filter(pl.col("dataset") == "mushrooms").select("run_id", "test_oracle_f1"),
+                       first.select("run_id", "test_oracle_f1"))  # fmt: skip
+    assert not (tmp_path / "results").exists()
+    with pytest.raises(SystemExit) as end:
+        cli.main(["run", str(ROOT / "configs/benchmark/scar.yaml"), "--datasets", "digist"])
+    assert end.value.code == 2

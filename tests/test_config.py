@@ -404,6 +404,8 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "name": "spambase",
             "options": {},
             "task": "pu",
+            "noise": 0.0,
+            "train_prior": None,
             "imbalance": 1.0,
             "outside": "",
             "file": "",
@@ -607,3 +609,35 @@ def test_help_answers_within_a_second():
         ended = os.times()
         times.append(ended.children_user + ended.children_system - began.children_user - began.children_system)
     assert min(times) < 1.0
+
+
+def test_an_experiment_runs_on_chosen_datasets_with_their_rows_and_any_other_set_with_what_is_asked_of_all():
+    rows = [
+        {"data.name": "spambase", "data.c": 0.1, "seeds": 3},
+        {"data.name": "spambase", "data.c": 0.5, "training.epochs": 2},
+        {"data.name": "mnist", "data.options.rows": 600, "data.c": 0.1, "model.name": "lenet"},
+    ]
+    claims = [
+        {"claim": "a", "of": {"dataset": "mnist"}, "at_least": 0},
+        {"claim": "b", "of": {"where": {"data.name": "spambase"}}, "minus": {"method": "vpu"}, "at_least": 0},
+        {"claim": "c", "of": {}, "at_least": 0},
+    ]
+    raw = {"data": {"validation": [0.2]}, "grid": rows, "claims": claims}
+    got = config.on_datasets(raw, ["mnist", "digits"])
+    of_any = [{"data.name": "digits", "data.c": 0.1}, {"data.name": "digits", "data.c": 0.5}]
+    assert got["grid"] == [rows[2], *of_any]
+    assert [claim["claim"] for claim in got["claims"]] == ["a", "c"]
+    got = config.on_datasets(raw, ["digits", "spambase"])
+    assert got["grid"] == [*of_any, *rows[:2]]
+    assert [claim["claim"] for claim in got["claims"]] == ["b", "c"]
+    assert raw["grid"] == rows, "what was given stays"
+    plain = config.on_datasets({"data": {"name": "mnist", "options": {"rows": 600}, "c": 0.3}}, ["digits", "spambase"])
+    assert [(cell.data.name, cell.data.options, cell.data.c) for cell in parse(plain).cells()] == [
+        ("digits", {}, 0.3),
+        ("spambase", {}, 0.3),
+    ]
+    product = config.on_datasets({"grid": {"data.name": ["mnist"], "data.c": [0.1, 0.2]}}, ["digits"])
+    assert product["grid"] == {"data.name": ["digits"], "data.c": [0.1, 0.2]}
+    for wrong, message in (({"data": {"file": "a.csv"}}, "about data.file"), ({}, "expected different ones")):
+        with pytest.raises(ConfigError, match=message):
+            config.on_datasets(wrong, ["digits"] * (1 + (not wrong)))

@@ -15,7 +15,9 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 
+from jaxpu.config import DataConfig
 from jaxpu.data import DATASETS, FETCHED, Dataset, describe, load
+from jaxpu.data import prepare as prepare_one
 
 SHA256_X = "f9ce320b207ba6679055b8c626b161093cb793d4f0021371a7af7e086983196b"
 SHA256_Y = "9b144b067f1ace8a86c52167b5618b2bcbbf5e52cdab7b869e81f94a0f68672c"
@@ -91,6 +93,23 @@ def test_spambase_note_names_what_is_shipped():
         assert fact in note
     for author in ("Hopkins", "Reeber", "Forman", "Suermondt"):
         assert author in note
+
+
+def test_mushrooms_are_the_uci_data_and_their_note_names_what_is_shipped():
+    file = resources.files("jaxpu.data").joinpath("mushrooms.npz")
+    with file.open("rb") as stream, np.load(stream) as shipped:
+        letters, y = shipped["x"], shipped["y"]
+    note = resources.files("jaxpu.data").joinpath("MUSHROOMS.md").read_text(encoding="utf-8")
+    facts = (hashlib.sha256(file.read_bytes()).hexdigest(), sha256(letters), sha256(y), "10.24432/C5959T", "CC BY 4.0")
+    assert [fact for fact in facts if fact not in note] == []
+    assert len(file.read_bytes()) < 30_000
+    data = load("mushrooms")
+    assert np.bincount(data.y).tolist() == [4208, 3916]
+    assert (data.x.sum(axis=1) == 22).all()
+    # UCI's first line: p,x,s,n,t,p,f,c,n,k,e,e,s,s,w,w,p,w,o,p,k,s,u; and stalk-root is missing 2480 times
+    first = {data.feature_names[j] for j in np.flatnonzero(data.x[0])}
+    assert {"cap-shape=x", "odor=p", "spore-print-color=k", "habitat=u"} < first
+    assert data.x[:, data.feature_names.index("stalk-root=?")].sum() == 2480
 
 
 def test_spambase_equals_an_independent_copy():
@@ -212,3 +231,22 @@ def test_seed_changes_the_draw_but_no_count(name: str):
 def test_synthetic_options_out_of_range(name: str, options: dict, message: str):
     with pytest.raises(ValueError, match=message):
         load(name, **options)
+
+
+def test_prepared_seeds_are_forgotten_and_come_back_the_same(monkeypatch):
+    prepare = sys.modules["jaxpu.data.prepare"]  # the name of the module is that of its function
+    wanted = DataConfig(name="gaussians", options={"n": 60})
+    dataset = load(wanted)
+    monkeypatch.setattr(prepare, "_PREPARED", {})
+    monkeypatch.setattr(prepare, "MOST_BYTES", 30_000)
+    first = prepare_one(wanted, dataset, 0)
+    assert prepare_one(wanted, dataset, 0) is first
+    for seed in range(1, 300):
+        prepare_one(wanted, dataset, seed)
+    held = [sum(np.asarray(part).nbytes for part in one.rows) for one in prepare._PREPARED.values()]
+    assert 16 <= len(held) < 299
+    assert sum(held) <= 30_000
+    again = prepare_one(wanted, dataset, 0)
+    assert again is not first
+    for mine, theirs in zip(again.rows, first.rows, strict=True):
+        np.testing.assert_array_equal(mine, theirs)

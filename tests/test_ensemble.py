@@ -146,6 +146,7 @@ def reference(data_dir):
     return np.load(path)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("x64")
 def test_the_original_figures_are_met(data_dir):
     stored = reference(data_dir)

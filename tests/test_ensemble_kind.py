@@ -115,6 +115,7 @@ def test_both_halves_of_alternating_training_are_the_whole():
     np.testing.assert_allclose(aggregate(last, path[-1]), whole.logits, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_stopping_joint_training_newton_steps_and_what_the_host_computes():
     methods = [
         {"trainer": "als", "name": "stopped", "stop": True, "lr": 1e-4, "iterations": 200},
@@ -182,6 +183,7 @@ BASE = {
 }
 
 
+@pytest.mark.slow
 def test_base_classifiers_are_trained_first_and_their_scores_are_the_ratings(tmp_path):
     two = {"ratings": {"source": "runs", "rate": None}, "base": BASE, "methods": ["mean"], "grid": {}, "seeds": 2}
     outcome = runs.run(experiment(**two), job, tmp_path)

@@ -122,6 +122,7 @@ def test_a_student_is_the_plain_loop(linear, name):
     np.testing.assert_allclose(history["train_passed"], kept, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_without_a_learning_rate_low_and_high_share_the_pairs(linear):
     students, key, _, found = linear
     still = {}
@@ -159,6 +160,7 @@ def test_a_run_is_one_row_and_teachers_are_runs_too(finished):
     assert set(end["none"]["verdict"]) == {"healthy"}
 
 
+@pytest.mark.slow
 def test_a_seed_alone_is_the_same_seed_among_others_and_another_teacher_changes_nothing(finished):
     _, frame = finished
     alone = runs.run(experiment(seeds=1, first_seed=1, teachers=["plain", "mixup"]), job, None).runs

@@ -80,6 +80,7 @@ def test_a_missing_column_is_named():
         collapse.diagnose_epoch({name: value for name, value in HEALTHY.items() if name != "unlabeled_sd"})
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.floats(-30, 30, width=32), st.booleans(), st.booleans()), min_size=1, max_size=30),
     st.floats(0.05, 0.95),

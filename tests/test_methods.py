@@ -252,6 +252,7 @@ def test_a_users_function_trains_as_the_registered_one_does():
     assert history["train_loss"][-1] < history["train_loss"][0]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little_evaluation")
 def test_a_risk_in_a_group_is_the_risk_alone_to_rounding():
     names = ["nnpu", "upu", "pudra", "vpu_nomixup"]

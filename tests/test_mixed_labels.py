@@ -177,6 +177,7 @@ def test_without_mixing_it_is_plain_training(mixed):
     jax.tree.map(functools.partial(np.testing.assert_allclose, rtol=1e-6, atol=1e-7), state.params, plain.params)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unmeasured")
 def test_with_one_logit_a_row_that_is_so_bit_for_bit_and_with_dropout():
     def trained(method):
@@ -245,6 +246,7 @@ def test_class_weights_of_mixed_labels_are_mixed():
     assert float(found) == pytest.approx((of_row * each).sum() / of_row.sum(), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unmeasured")
 def test_schedules_and_weights_share_a_program_that_computes_what_each_alone_does():
     cells = [expand(experiment("pn_mixup", alpha_schedule=name, epochs=4))[0] for name in SCHEDULES]
@@ -288,6 +290,7 @@ def measured(every, segment=5, **selection):
     return parse(raw | {"selection": chosen, "training": training, "placement": placed, "seeds": 2})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("segment", "patience"), [(2, 10), (7, 3)])
 def test_skipped_epochs_are_nan_and_the_others_the_same(every_epoch, segment, patience):
     asked, seen = measured(3, segment, patience=patience), [2, 5, 6]

@@ -247,6 +247,7 @@ def test_what_is_no_optimizer_is_refused_with_what_to_do():
             optimizers.build(optimizers.Choice(given), 0.1, 0.0, {}, 3)
 
 
+@pytest.mark.slow
 def test_the_example_runs():
     from examples import own_optimizer
 

@@ -333,6 +333,7 @@ def test_equal_settings_are_one_model_and_others_another():
     assert file["arguments"] == {"features": 1, "use_bias": False}
 
 
+@pytest.mark.slow
 def test_the_example_runs():
     from examples import own_module
 

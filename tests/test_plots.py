@@ -74,6 +74,21 @@ def test_rates_are_those_of_the_frame(sweep):
     assert quiet.get_suptitle() == "No run has a failing verdict under any rule shown"
 
 
+def test_of_many_marked_runs_some_are_drawn_and_the_legend_says_so():
+    seeds = 200
+    runs = pl.DataFrame(
+        {"dataset": "d", "method": "m", "seed": np.repeat(np.arange(seeds), 2), "epoch": [1, 2] * seeds}
+    )
+    runs = runs.with_columns(test_oracle_f1=pl.Series(np.linspace(0, 1, 2 * seeds)))
+    few, many = (
+        plots.trajectories(runs, "test_oracle_f1", highlight=runs.filter(pl.col("seed") < n)) for n in (40, 200)
+    )
+    for figure, said in ((few, "run selected at F1 below 0.1"), (many, "run selected at F1 below 0.1 (40 a panel)")):
+        [panel] = figure.axes
+        assert len(panel.lines) == 1 + 40
+        assert panel.lines[-1].get_label() == said
+
+
 def test_trajectories_hold_median_bands_and_highlighted_runs(sweep):
     runs, selected, _, _ = sweep
     low = selected.filter(pl.col("f1") < 0.1)

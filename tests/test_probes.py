@@ -9,7 +9,7 @@ import pytest
 from problems import first_cell, run_inputs, tiny
 
 import jaxpu
-from jaxpu import config, models
+from jaxpu import config, losses, models
 from jaxpu.config import ConfigError
 from jaxpu.train import ProbeInput, probes
 
@@ -66,6 +66,38 @@ def test_the_input_gradient_is_that_of_finite_differences(seen):
     assert float(probes.input_gradient_norm(seen)) == pytest.approx(norms.mean(), rel=1e-3)
 
 
+def test_gradient_norm_and_noise_are_those_of_the_rows(seen):
+    x, y = rows_that_count(seen)
+    loss = lambda params, x, y: losses.cross_entropy(seen.logits(x[None], params), y[None])  # noqa: E731
+    each = jax.vmap(jax.grad(loss), (None, 0, 0))(seen.variables.params, jnp.asarray(x, jnp.float32), jnp.asarray(y))
+    flat = np.concatenate([np.asarray(leaf, float).reshape(len(x), -1) for leaf in jax.tree.leaves(each)], axis=1)
+    mean = flat.mean(axis=0)
+    assert float(probes.gradient_norm(seen)) == pytest.approx(np.linalg.norm(mean), rel=1e-4)
+    noise = np.sqrt(((flat - mean) ** 2).sum(axis=1).mean())
+    assert float(probes.gradient_noise(seen)) == pytest.approx(noise, rel=1e-4)
+    plain = seen._replace(hyper=seen.hyper._replace(alpha=jnp.float32(0.0)))  # λ = 1
+    assert float(probes.mixup_gradient_norm(plain)) == pytest.approx(np.linalg.norm(mean), rel=1e-3)
+    assert float(probes.mixup_gradient_noise(plain)) == pytest.approx(noise, rel=1e-3)
+    mixed = seen._replace(hyper=seen.hyper._replace(alpha=jnp.float32(1.0)))
+    assert 0 < float(probes.mixup_gradient_noise(mixed)) != pytest.approx(noise, rel=1e-2)
+
+
+def test_alpha_and_q_are_those_of_the_rows_that_count(seen):
+    x, y = rows_that_count(seen)
+    z = np.asarray(seen.logits(jnp.asarray(x, jnp.float32)), float)
+    jacobian = jax.vmap(jax.jacrev(lambda x: seen.logits(x[None])[0].reshape(-1)))(jnp.asarray(x, jnp.float32))
+    if z.ndim == 1:
+        error = (1 / (1 + np.exp(-z)) - y)[:, None]
+    else:
+        error = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) - np.eye(3)[y]
+    moved = np.einsum("nkp,np->nk", np.asarray(jacobian, float), x.mean(axis=0) - x)
+    length = np.linalg.norm(jacobian, axis=2) * np.linalg.norm(x.mean(axis=0) - x, axis=1)[:, None]
+    assert float(probes.least_alpha(seen)) == pytest.approx((error * moved / length).min(), rel=1e-3)
+    q = (error * moved).sum(axis=1)
+    assert float(probes.negative_q(seen)) == pytest.approx((q < 0).mean(), abs=1.5 / len(q))
+
+
+@pytest.mark.slow
 def test_probes_are_recorded_after_every_epoch_by_their_names():
     raw = config.to_dict(tiny(seeds=1, training__epochs=2, model__dropout=[], selection__keep_best=True))
     outcome = jaxpu.sweep({**raw, "probes": ["weight_norm", HERE]})

@@ -88,6 +88,39 @@ def test_runs_that_stop_early_make_room_and_each_has_its_own_length():
     assert outcome.provenance["epochs"] == outcome.runs.height
 
 
+ENDS = Toy(rates=tuple(np.linspace(0.5, 0.95, 16)), seeds=6, epochs=30, stop_below=0.1)
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_finished_runs_cost_little_beside_others_in_vmap(devices, monkeypatch):
+    asked = PlacementConfig(kind="chunk", chunk=4, part=32, devices=devices, segment=2)
+    experiment = dataclasses.replace(ENDS, placement=asked)
+    close = toy.run(experiment)
+    lengths = close.runs.group_by("run_id").len()["len"]
+    assert lengths.min() < 6
+    assert lengths.max() == 30
+    assert close.provenance["epochs"] == close.runs.height
+    assert 1 <= close.provenance["slot_epochs"] / close.provenance["epochs"] <= 1.2
+    alone = toy.run(dataclasses.replace(ENDS, placement=PlacementConfig(kind="map", devices=1)))
+    assert_frame_equal(close.runs, alone.runs, rel_tol=1e-6)
+    assert alone.provenance["slot_epochs"] == alone.provenance["epochs"]
+    monkeypatch.setattr(placements.Program, "closed_up", lambda self, occupied: None)
+    apart = toy.run(experiment)
+    assert apart.provenance["slot_epochs"] > 1.2 * apart.provenance["epochs"], "without closing up it is more"
+    assert_frame_equal(apart.runs, close.runs)
+
+
+def test_slots_close_up_on_each_device_and_keep_their_order():
+    class Six(placements.Program):
+        def __init__(self):
+            devices = np.array(jax.devices()[:2]).reshape(2, 1)
+            self.placement = placements.Placement(placements.Mesh(devices, ("run", "batch")), "chunk", 2, 12)
+
+    occupied = np.array([0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1], bool)
+    assert Six().closed_up(occupied).tolist() == [1, 4, 0, 2, 3, 5, 10, 11, 6, 7, 8, 9]
+    assert Six().closed_up(np.array([1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0], bool)) is None
+
+
 def test_students_begin_where_their_teachers_ended_and_only_then():
     experiment = Toy(students=True, seeds=3)
     outcome = toy.run(experiment)
@@ -122,6 +155,27 @@ def test_columns_are_typed_and_stand_in_front(tmp_path):
     assert found.columns[:7] == ["run_id", "dataset", "method", "training.rate", "seed", "epochs_run", "epoch"]
     assert found.schema["training.rate"] == pl.Float64
     assert found.schema["path"] == pl.List(pl.Float32)
+
+
+def test_inputs_of_other_shapes_are_refused_and_each_is_made_once(monkeypatch):
+    made = []
+
+    def jobs(experiment, found):
+        job = toy.jobs_of(experiment, found)[0]
+
+        def inputs(run, needed):
+            made.append(run.seed)
+            rate = {"rate": np.full(2, run.cell, np.float32)} if run.seed == 103 else {}
+            return job.inputs(run, needed) | rate
+
+        return [dataclasses.replace(job, inputs=inputs)]
+
+    monkeypatch.setattr(toy.Kind, "jobs", staticmethod(jobs))
+    toy.run(Toy(rates=(0.5,), seeds=20))
+    assert sorted(made[1:]) == list(range(20)), "the first is the example that the program is compiled for"
+    made.clear()
+    with pytest.raises(ValueError, match=r"differ in shape or type: .*; pad them"):
+        toy.run(Toy(rates=(0.5,), seeds=4, first_seed=100))
 
 
 def test_equal_programs_are_compiled_once(monkeypatch):

@@ -11,8 +11,10 @@ from scipy.stats import chisquare
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from jaxpu.data import load
+from jaxpu.config import ConfigError, DataConfig
+from jaxpu.data import Dataset, load, prepare
 from jaxpu.data.sampling import MECHANISMS, SCENARIOS, label_positives, propensity_score, pu_sample, split
+from jaxpu.data.shifts import mislabeled, resampled
 
 check = settings(max_examples=30, deadline=None, derandomize=True)
 
@@ -230,3 +232,84 @@ def test_pu_sample_refuses():
         pu_sample(np.ones(3, np.int8), 0, scenario="overlap", c=0.5)
     with pytest.raises(ValueError, match="no unlabeled row is left"):
         pu_sample(np.ones(3, np.int8), 0, scenario="single_set", c=1.0)
+
+
+# Training samples that are not as the data are
+
+
+@check
+@given(MIXED_LABELS, KEYS, st.sampled_from([0.1, 0.25, 0.5, 0.8]))
+def test_resampled_rows_have_the_share_of_positives_that_was_asked_for_and_are_as_many_as_can_be(labels, key, prior):
+    n = {True: int(labels.sum()), False: int((1 - labels).sum())}
+    p = Fraction(str(prior))
+    expected = {True: min(n[True], int(n[False] * p / (1 - p))), False: min(n[False], int(n[True] * (1 - p) / p))}
+    every = np.arange(len(labels))
+    if not all(expected.values()):
+        with pytest.raises(ValueError, match="cannot have a share of"):
+            resampled(labels, every, key, prior)
+        return
+    kept = resampled(labels, every, key, prior)
+    assert (np.diff(kept) > 0).all()
+    assert {one: int((labels[kept] == one).sum()) for one in (True, False)} == expected
+    assert n[True] in expected.values() or n[False] in expected.values(), "one class stays whole"
+    np.testing.assert_array_equal(kept, resampled(labels, every, key, prior))
+
+
+def test_fewer_negatives_are_some_of_more_and_other_keys_keep_others():
+    labels = np.arange(400) < 100
+    few, more, other = (set(resampled(labels, np.arange(400), key, p)) for key, p in ((0, 0.6), (0, 0.4), (1, 0.4)))
+    assert few < more
+    assert more != other
+    for prior in (0.0, 1.0, float("nan")):
+        with pytest.raises(ValueError, match=r"a share of positives in \(0, 1\)"):
+            resampled(labels, np.arange(400), 0, prior)
+
+
+@check
+@given(MIXED_LABELS, KEYS, st.sampled_from([0.0, 0.1, 0.3, 0.5]))
+def test_so_many_labels_are_wrong_and_no_more(labels, key, noise):
+    labeled = label_positives(labels, key, c=0.5)
+    wrong = int(Fraction(str(noise)) * len(labeled))
+    assume(wrong <= (labels == 0).sum())
+    rows = mislabeled(labels, labeled, key, noise)
+    assert len(rows) == len(labeled) == len(set(rows))
+    assert (labels[rows] == 0).sum() == wrong
+    assert set(rows[labels[rows] == 1]) <= set(labeled)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_priors_count_what_is_where_when_labels_are_wrong(scenario):
+    labels = np.arange(200) < 80
+    plain, noisy = (pu_sample(labels, 3, scenario=scenario, c=0.5, noise=noise) for noise in (0.0, 0.25))
+    assert len(noisy.labeled) == len(plain.labeled) == 40
+    assert labels[noisy.labeled].sum() == 30
+    assert noisy.prior == labels[noisy.unlabeled].mean()
+    both = np.concatenate([noisy.labeled, noisy.unlabeled])
+    assert noisy.prior_all == pytest.approx(labels[both].mean())
+    if scenario == "single_set":
+        assert sorted(both) == list(range(200)), "who lost its label is unlabeled, who got one is not"
+
+
+def test_a_training_prior_changes_training_and_validation_and_leaves_the_test_set_alone():
+    config = {"name": "gaussians", "options": {"n": 2000, "pi": 0.4}, "validation": (0.2, 0.05)}
+    plain, thin = (prepare(c, load(c), 0) for c in (DataConfig(**config), DataConfig(**config, train_prior=0.1)))
+    y = load(DataConfig(**config)).y
+    np.testing.assert_array_equal(plain.rows.test, thin.rows.test)
+    parts = [set(getattr(thin.rows, name).tolist()) for name in ("train", "val", "test")]
+    assert [len(a & b) for a, b in itertools.combinations(parts, 2)] == [0, 0, 0]
+    assert thin.prior == pytest.approx(0.1, abs=0.002)
+    for size in dict(thin.val_sizes).values():
+        assert y[thin.rows.val[:size]].mean() == pytest.approx(0.1, abs=0.01)
+    assert (y[sorted(parts[0] | parts[1])] == 0).sum() == (y == 0).sum() - (y[plain.rows.test] == 0).sum()
+    shapes = [
+        [a.shape for a in prepare(DataConfig(**config, train_prior=0.1), load(DataConfig(**config)), s).rows]
+        for s in (1, 2)
+    ]
+    assert shapes[0] == shapes[1]
+
+
+def test_observed_labels_are_neither_noisy_nor_thinned():
+    seen = Dataset.from_arrays(np.eye(40), y=np.arange(40) % 2, s=(np.arange(40) % 2) * (np.arange(40) < 20))
+    for settings_ in ({"noise": 0.1}, {"train_prior": 0.3}):
+        with pytest.raises(ConfigError, match=f"data.{next(iter(settings_))}: labels of own are observed"):
+            prepare(DataConfig(name="own", **settings_), seen, 0)

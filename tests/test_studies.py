@@ -7,6 +7,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import yaml
@@ -205,7 +206,7 @@ def test_every_experiment_of_a_study_can_be_run_and_judged(folder):
             check(experiment)
         report.check_figures(experiment)
     assert {*study.optional} <= {*study.experiments}
-    own = {path.stem for path in folder.glob("*.yaml")} - {"encouraging_cifar"}
+    own = {path.stem for path in folder.glob("*.yaml")} - {"encouraging_cifar", "scar_full"}  # for an accelerator
     assert own <= {*study.experiments}, "an experiment beside the text that the text does not know"
 
 
@@ -236,6 +237,7 @@ OWN_FIGURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("study_name", "name"), OWN_FIGURES)
 def test_own_figures_of_studies_are_drawn_and_say_what_they_show(study_name, name):
     options, statement = OWN_FIGURES[study_name, name]
@@ -252,6 +254,43 @@ def test_continued_runs_are_drawn_against_what_the_flow_predicts():
     assert figure.axes[0].collections[0].get_offsets().tolist() == [[100, 50], [100, 80]]
     with pytest.raises(plots.NothingToShow, match="No run turned round"):
         healing(runs.with_columns(ranked_at=pl.lit(None, pl.Int64)))
+
+
+def test_figures_of_the_theory_of_mixup_say_the_medians_of_their_runs():
+    draw = reproduce.own_figures(ROOT / "configs" / "mixup_theory")
+    way, falling = [1.0, 0.5, 0.25], [[1.0, 0.5, 0.6], [1.0, 0.4, 0.8]]
+    one = {
+        "options.classes": [1, 1],
+        "options.alpha": [1.0, 1.0],
+        "path_scale": [way] * 2,
+        "path_beyond_first": falling,
+    }
+    found = draw.expansion(
+        pl.DataFrame(one | {"path_remainder": falling, "order_two": [2.0] * 2, "order_three": [2.9, 3.0]})
+    )
+    assert "order 2.00 with R₁ alone and of order 2.95" in found.get_suptitle().replace("\n", " ")
+    cases = {"options.m": [500, 100, 500, 500], "options.within": [False, False, True, False]}
+    cases |= {"options.label_noise": [0.0, 0.0, 0.0, 0.5], "mixup_rise": [1.5, 9.0, 9.0, 9.0]}
+    ways = {f"path_{name}": [way] * 4 for name in ("time", "mixup", "clean", "plain", "switched")}
+    found = draw.regression(pl.DataFrame(cases | ways))
+    assert "to 1.50 times its least" in found.get_suptitle()
+    assert len(found.axes) == 4
+    trained = {
+        "options.schedule": list(draw.SCHEDULES),
+        "options.guide": ["none"] * 5,
+        "rare": [0.0, 0.9, 0.8, 0.1, 0.2],
+    }
+    found = draw.features(pl.DataFrame(trained | {f"path_{n}": [way] * 5 for n in ("step", "common_way", "rare_way")}))
+    assert found.get_suptitle().replace("\n", " ").endswith("plain 0.00, mixup 0.90, early stop 0.80")
+    looked = [
+        (m, seed, epoch, np.nan if epoch == 1 else 0.5)
+        for m in ("pn", "pn_mixup")
+        for seed in (0, 1)
+        for epoch in (1, 2)
+    ]
+    runs = pl.DataFrame(looked, schema=["method", "seed", "epoch", "probe_gradient_norm"], orient="row")
+    runs = runs.with_columns(pl.col("probe_gradient_norm").alias(f"probe_{name}") for name in draw.GRADIENTS)
+    assert draw.gradients(runs).get_suptitle().endswith("pn 0.500, pn_mixup 0.500")
 
 
 def test_the_wheel_has_the_configurations():

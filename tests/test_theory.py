@@ -182,6 +182,7 @@ def test_the_dynamics_are_the_plain_loop():
             assert float(path[row, step]) == pytest.approx(1 / (1 + np.exp(-z)), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_method():
     names = [name for name, method in METHODS.items() if method.mixup]
     settings = theory.grid(repeated([METHODS[name] for name in names]), 0.4, lr=2.0)
@@ -197,6 +198,7 @@ def test_a_long_run_ends_at_a_stable_fixed_point_or_at_one_end_whatever_the_meth
             assert np.abs(stable - float(end[row])).min() < 0.01, name
 
 
+@pytest.mark.slow
 def test_the_labeled_share_is_the_prior_of_the_batch_and_what_supervised_risks_see():
     """It was ignored once: batches were three rows, whatever the share."""
     draw = np.random.default_rng(1)

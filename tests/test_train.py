@@ -228,6 +228,7 @@ def test_probes_see_the_network_after_each_epoch():
     np.testing.assert_allclose(run.history["probe_test_mean"], run.history["test_score_mean"], rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["vpu_published", "nnpusb", "pudra_softplus"])
 def test_methods_of_other_batches_and_thresholds_learn_too(method):
     # the synthetic problem is nearly separable: a linear classifier gets F1 around 0.93
@@ -243,6 +244,7 @@ def test_methods_of_other_batches_and_thresholds_learn_too(method):
     assert float(run.history["test_oracle_auc"][-1]) > 0.9
 
 
+@pytest.mark.slow
 def test_both_passes_drop_the_same_units_if_the_method_says_so():
     penalties = {}
     for same in (False, True):

@@ -86,6 +86,7 @@ def test_a_run_does_not_depend_on_where_it_runs_or_beside_what(asked, among_64):
     check_placement(asked, among_64, 64 if asked.get("part") else 6, **last)
 
 
+@pytest.mark.slow
 def test_a_seed_alone_is_the_same_seed_among_64(among_64):
     cell = first_cell(tiny(selection__stop=False))
     for seed in (0, 17, 63):
@@ -206,6 +207,7 @@ def test_identity_is_settings_however_written_and_the_content_of_the_data():
     assert ids(tiny(), first) == ids(tiny(), same) != ids(tiny(), other)
 
 
+@pytest.mark.slow
 def test_data_that_was_replaced_is_refused(tmp_path):
     x, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     settings = tiny(model={"name": "linear"}, training__epochs=1, seeds=1)
@@ -214,6 +216,7 @@ def test_data_that_was_replaced_is_refused(tmp_path):
         api.sweep(settings, data=Dataset.from_arrays(x + 1, y), folder=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_function_without_a_name_is_for_memory_only(tmp_path):
     def mine(logits, labeled, *, prior, mask=None):
         return (logits**2).mean() + 0 * prior

@@ -37,6 +37,7 @@ def test_mixed_cross_entropy_is_numpys_and_symmetric(seed, lam):
     assert np.isfinite(got).all()
 
 
+@pytest.mark.slow
 def test_the_gradient_is_the_predicted_minus_the_mixed_label():
     z, y, partner = jnp.array([[0.3, -1.0, 2.0]]), jnp.array([0]), jnp.array([2])
 

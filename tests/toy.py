@@ -7,12 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from pydantic.dataclasses import dataclass
 
 from jaxpu import runs
 from jaxpu.config import PlacementConfig
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class Toy:
     """Rates times seeds; a student of each run starts where its teacher ended."""
 

@@ -13,7 +13,9 @@ import polars as pl
 from jax import numpy as jnp
 from matplotlib.figure import Figure as Canvas
 
-from jaxpu import ensemble, theory
+from jaxpu import ensemble, metrics, theory
+from jaxpu.config.ensemble import RatingsConfig
+from jaxpu.ensemble.ratings import problem
 from jaxpu.plots import Figure
 from jaxpu.plots.frames import NothingToShow, require
 from jaxpu.plots.style import BLUE, COLOURS, GREEN, INK, MARKERS, QUIET, RED, WIDTH, headline, look
@@ -55,7 +57,9 @@ def base_quality(seeds: int = 100) -> pl.DataFrame:
         problems = [problem(RatingsConfig(rate=rate), seed, "float64") for seed in range(seeds)]
         of_seeds = np.array([_alone(*map(jnp.asarray, each)) for each in problems])
         best = of_seeds.max(axis=1)
-        rows.append({"ratings.rate": rate, "mean": of_seeds.mean(), "worst": of_seeds.min(axis=1).mean(), "best": best.mean()})
+        rows.append(
+            {"ratings.rate": rate, "mean": of_seeds.mean(), "worst": of_seeds.min(axis=1).mean(), "best": best.mean()}
+        )
     return pl.DataFrame(rows)
 
 

@@ -71,6 +71,7 @@ def _margins_of(logits: Array, labels: Array) -> Array:
 
 
 def _margins(seen: ProbeInput) -> Array:
+    assert seen.y_train is not None  # the kinds that use this probe know the labels of their rows
     return _margins_of(seen.logits(seen.x_train), seen.y_train)
 
 

@@ -19,7 +19,9 @@ from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headl
 from jaxpu.report.study import Results
 
 TARGETS = {0.01: RED, 0.1: PURPLE, 0.5: BLUE, 0.9: GREEN}
-TARGETS_CAPTION = "Mean target, p of the labelled positives and of the test rows by epoch, soft label, seeds of softlabel_rate."
+TARGETS_CAPTION = (
+    "Mean target, p of the labelled positives and of the test rows by epoch, soft label, seeds of softlabel_rate."
+)
 NOTE = "From the code that training runs, not from runs."
 
 

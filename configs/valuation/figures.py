@@ -4,6 +4,7 @@
 """
 
 import functools
+import json
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import polars as pl
 from matplotlib.figure import Figure as Canvas
 
 from jaxpu import config, data
+from jaxpu.analysis.stats import mean_interval
 from jaxpu.plots import Figure
 from jaxpu.plots.frames import NothingToShow
 from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
@@ -61,14 +63,26 @@ def figures(results: Results) -> list[Figure]:
 
 
 def tables(results: Results) -> dict[str, pl.DataFrame]:
-    """The source's numbers beside ours."""
+    """The source's numbers beside ours; what scripts/pu_pairs.py wrote, where it did."""
+    path = results.folder / "valuation" / "pu_pairs.json"
+    pairs = {"pu_pairs": _pairs(json.loads(path.read_text(encoding="utf-8"))["rows"])} if path.exists() else {}
     if "guided_fashion" not in results.done:
-        return {}
+        return pairs
     runs = _runs(results, "guided_fashion")
     scores = [_beside(runs, row, ("accuracy", "log_loss"), ("accuracy", "log-loss")) for row in SOURCE]
     columns = ("probe_weight_norm", "probe_input_loss_gradient_norm")
     norms = [_beside(runs, row, columns, ("weight norm", "input gradient")) for row in NORMS]
-    return {"source": pl.DataFrame(scores), "norms": pl.DataFrame(norms)}
+    return pairs | {"source": pl.DataFrame(scores), "norms": pl.DataFrame(norms)}
+
+
+def _pairs(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    """A row a figure, a column a dataset and method: mean and interval over repeats."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        interval = mean_interval(row["repeats"])
+        said = f"{np.mean(row['repeats']):.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+        found.setdefault(row["what"], {})[f"{row['dataset']}, {row['method']}"] = said
+    return pl.DataFrame([{"mean [95 % interval]": what, **cells} for what, cells in found.items()])
 
 
 def _beside(

@@ -56,7 +56,7 @@ def _network(model: Any) -> str:
         "mlp": model.hidden,
         "cnn": (*model.channels, *model.hidden),
         "resnet": (*model.channels, f"x{model.blocks}"),
-    }[model.name]
+    }.get(model.name, ())
     return " ".join(word for word in (model.name, "-".join(map(str, widths))) if word)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from jaxpu import collapse
 from jaxpu.config import END, AnyExperiment, Cell, Experiment, RuleChoice, expand
@@ -84,18 +84,52 @@ def select(runs: pl.DataFrame, experiment: AnyExperiment) -> tuple[pl.DataFrame,
     if not isinstance(experiment, Experiment):
         return _as_recorded(runs, identity)
     cells = {(cell.method_name, *cell.point.values()): cell for cell in expand(experiment)}
+    runs, bounds = _together(runs)
+    recorded = _Recorded(columns_of(runs))
+    rules = [rule for rule in experiment.selection.rules if rule.column is None or rule.column in recorded.columns]
     rows: list[dict[str, Any]] = []
     diagnoses: list[collapse.Diagnosis] = []
-    for run in runs.partition_by("run_id", maintain_order=True):
-        first = run.row(0, named=True)
-        cell = cells[tuple(first[name] for name in identity[1:-1])]
-        columns = columns_of(run)
-        for rule in experiment.selection.rules:
-            if rule.column is None or rule.column in columns:
-                row, diagnosis = _select_one(columns, cell, rule)
-                rows.append({name: first[name] for name in identity} | row)
-                diagnoses += [diagnosis] if diagnosis else []
+    firsts = runs.select(identity)[bounds[:-1]].iter_rows()
+    for first, start, end in zip(firsts, bounds[:-1], bounds[1:], strict=True):
+        head, cell = dict(zip(identity, first, strict=True)), cells[first[1:-1]]
+        for rule in rules:
+            row, diagnosis = _select_one(recorded, slice(start, end), cell, rule)
+            rows.append(head | row)
+            diagnoses += [diagnosis] if diagnosis else []
     return pl.DataFrame(rows, infer_schema_length=None), diagnoses
+
+
+def _together(runs: pl.DataFrame) -> tuple[pl.DataFrame, list[int]]:
+    """The rows of each run next to each other, and where runs begin, and the last one ends."""
+    stretches = runs["run_id"].rle_id()
+    if runs.height and stretches[-1] + 1 != runs["run_id"].n_unique():
+        runs = pl.concat(runs.partition_by("run_id", maintain_order=True))
+        stretches = runs["run_id"].rle_id()
+    return runs, [*np.flatnonzero(np.diff(stretches.to_numpy(), prepend=-1)).tolist(), runs.height]
+
+
+class _Recorded:
+    """What was recorded of all runs, one behind the other, and what is made of it once for all runs and rules."""
+
+    def __init__(self, columns: dict[str, np.ndarray]):
+        self.columns, self.kept = columns, kept_columns(columns)
+        self.known = _measured(columns)
+        self._assessed: dict[str | None, collapse.Assessment] = {}
+
+    def assessed(self, reported: str | None) -> collapse.Assessment | None:
+        """Every epoch by its own numbers, with F1 as reported; None where nothing was recorded to judge by."""
+        if reported not in self._assessed:
+            judged = _judged(self.columns)
+            if reported is None and "unlabeled_positive" not in judged:
+                return None
+            of_rule = {} if reported is None else {"oracle_f1_decision": self.columns[reported]}
+            self._assessed[reported] = collapse.assess(judged | of_rule)
+        return self._assessed[reported]
+
+    def evaluated(self, run: slice) -> Int[np.ndarray, " k"]:
+        """:func:`evaluated` of a run, from its first epoch."""
+        found = np.flatnonzero(self.known[run])
+        return found if len(found) else np.arange(run.stop - run.start)
 
 
 def columns_of(run: pl.DataFrame) -> dict[str, np.ndarray]:
@@ -121,10 +155,17 @@ def evaluated(columns: dict[str, np.ndarray]) -> Int[np.ndarray, " k"]:
     >>> evaluated({"train_loss": np.ones(3), "test_oracle_f1": np.array([np.nan, 0.5, 0.6])}).tolist()
     [1, 2]
     """
-    measured = [values for name, values in columns.items() if name.startswith(("test_", "val"))]
-    every = np.arange(len(columns["train_loss"]))
-    known = every[~np.isnan(measured).all(axis=0)] if measured else every
-    return known if len(known) else every
+    known = np.flatnonzero(_measured(columns))
+    return known if len(known) else np.arange(len(columns["train_loss"]))
+
+
+def _measured(columns: dict[str, np.ndarray]) -> Bool[np.ndarray, " rows"]:
+    """Whether any number of test or validation is known."""
+    known = np.zeros(len(columns["train_loss"]), bool)
+    for name, values in columns.items():
+        if name.startswith(("test_", "val")):
+            known |= ~np.isnan(values)
+    return known
 
 
 def trajectory(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -133,10 +174,13 @@ def trajectory(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     Those of the test rows; where their labels are not known, what P and U tell of the validation rows.
     """
     at = evaluated(columns)
-    columns = {name: values[at] for name, values in columns.items()}
+    judged = {name: values[at] for name, values in _judged(columns).items()}
+    return judged | {"loss": columns["train_loss"][at]}
+
+
+def _judged(columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     judged = "test_" if "test_oracle_f1" in columns else "val_"
-    found = {name.removeprefix(judged): values for name, values in columns.items() if name.startswith(judged)}
-    return found | {"loss": columns["train_loss"]}
+    return {name.removeprefix(judged): values for name, values in columns.items() if name.startswith(judged)}
 
 
 def _as_recorded(runs: pl.DataFrame, identity: tuple[str, ...]) -> tuple[pl.DataFrame, list[collapse.Diagnosis]]:
@@ -151,16 +195,16 @@ def _as_recorded(runs: pl.DataFrame, identity: tuple[str, ...]) -> tuple[pl.Data
 
 
 def _select_one(
-    columns: dict[str, np.ndarray], cell: Cell, choice: RuleChoice
+    recorded: _Recorded, run: slice, cell: Cell, choice: RuleChoice
 ) -> tuple[dict[str, Any], collapse.Diagnosis | None]:
-    rule, settings, epochs = choice.entry, cell.selection, len(columns["train_loss"])
+    rule, settings, columns, epochs = choice.entry, cell.selection, recorded.columns, run.stop - run.start
     if choice.column is None:
         kept, looked_at, defined = epochs - 1, epochs, True
     else:
         kept, looked_at, defined = replay(
-            columns[choice.column], sign=rule.sign, patience=settings.patience, min_delta=settings.min_delta
+            columns[choice.column][run], sign=rule.sign, patience=settings.patience, min_delta=settings.min_delta
         )
-        at = evaluated(columns)
+        at = recorded.evaluated(run)
         kept = kept if defined else int(at[max(np.searchsorted(at, kept, "right") - 1, 0)])
     row: dict[str, Any] = {
         "selection": choice.name,
@@ -169,24 +213,26 @@ def _select_one(
         "rule_defined": defined,
         "decision": cell.method.decision,
     }
-    reported = columns.get(f"test_{rule.reported}")
+    reported = name if (name := f"test_{rule.reported}") in columns else None
     if reported is not None:
-        row |= {"f1": float(reported[kept]), "regret": float(np.nanmax(reported) - reported[kept])}
-    diagnosis = _diagnose(columns, reported, cell, kept, looked_at)
+        f1 = columns[reported][run]
+        row |= {"f1": float(f1[kept]), "regret": float(np.nanmax(f1) - f1[kept])}
+    diagnosis = _diagnose(recorded, run, reported, cell, kept, looked_at)
     if diagnosis is not None:
         row |= {"verdict": str(diagnosis.verdict), "explanation": diagnosis.explanation}
-    return row | {name: float(columns[name][kept]) for name in kept_columns(columns)}, diagnosis
+    return row | {name: float(columns[name][run.start + kept]) for name in recorded.kept}, diagnosis
 
 
 def _diagnose(
-    columns: dict[str, np.ndarray], reported: np.ndarray | None, cell: Cell, kept: int, looked_at: int
+    recorded: _Recorded, run: slice, reported: str | None, cell: Cell, kept: int, looked_at: int
 ) -> collapse.Diagnosis | None:
-    # a rule judges the run that it would have trained: later epochs are there for other rules' patience
-    trained = {name: values[: max(looked_at, kept + 1)] for name, values in columns.items()}
-    at, judged = evaluated(trained), trajectory(trained)
-    if reported is not None:
-        judged |= {"oracle_f1_decision": reported[at]}
-    elif "unlabeled_positive" not in judged:
+    assessed = recorded.assessed(reported)
+    if assessed is None:
         return None
-    driver = columns["train_target"][at] if cell.method.mixup else None
-    return collapse.diagnose_run(judged, int(np.searchsorted(at, kept)), driver=driver, epochs=at + 1)
+    # a rule judges the run that it would have trained: later epochs are there for other rules' patience
+    at = recorded.evaluated(slice(run.start, run.start + max(looked_at, kept + 1)))
+    rows = run.start + at
+    driver = recorded.columns["train_target"][rows] if cell.method.mixup else None
+    loss = recorded.columns["train_loss"][rows]
+    selected = int(np.searchsorted(at, kept))
+    return collapse.diagnose_run(assessed.of(rows), selected, loss=loss, driver=driver, epochs=at + 1)

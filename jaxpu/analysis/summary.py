@@ -44,7 +44,7 @@ NAMES = {
 _LEFT_OUT = {f"test_oracle_f1{end}" for end in ("", "_decision", "_rescue", "_max_shift")}
 # one of them is the f1 that the method and the rule report
 
-_NUMBERS = ("mean", "median", "sd", "ci_low", "ci_high", "iqm", "median_ci_low", "median_ci_high")
+_NUMBERS: tuple[str, ...] = ("mean", "median", "sd", "ci_low", "ci_high", "iqm", "median_ci_low", "median_ci_high")
 
 
 class Tables(NamedTuple):
@@ -101,11 +101,19 @@ def tables(runs: pl.DataFrame, experiment: AnyExperiment, claims_then: Mapping[s
 
 def summarise(selected: pl.DataFrame, identity: Sequence[str]) -> pl.DataFrame:
     """The summary table of selected runs, in long form; see :func:`tables`."""
-    rows = []
+    rows: list[dict[str, Any]] = []
+    samples: dict[int, tuple[str, np.ndarray]] = {}
     for values, group in selected.group_by(*identity, maintain_order=True):
         head = dict(zip(identity, values, strict=True))
-        rows += [head | _row(name, group[column]) for column, name in _metrics(group, identity)]
+        for column, name in _metrics(group, identity):
+            found = group[column].cast(pl.Float64).to_numpy()
+            known = found[np.isfinite(found)]
+            if known.size:
+                samples[len(rows)] = name, known
+            rows.append(head | {"metric": name, "n": known.size, "missing": found.size - known.size})
         rows += [head | share for share in _shares(group)]
+    for place, numbers in _described(samples):
+        rows[place] |= numbers
     schema = {name: selected.schema[name] for name in identity} | _SCHEMA
     return pl.DataFrame(rows, schema=schema)
 
@@ -133,26 +141,21 @@ def _metrics(group: pl.DataFrame, identity: Sequence[str]) -> Iterator[tuple[str
     yield from ((column, name) for name, column in first.items())
 
 
-def _row(name: str, column: pl.Series) -> dict[str, Any]:
-    """Moments of the values that are finite numbers, and how many are not."""
-    values = column.cast(pl.Float64).to_numpy()
-    known = values[np.isfinite(values)]
-    counted = {"metric": name, "n": int(known.size), "missing": int(values.size - known.size)}
-    if not known.size:
-        return counted
-    interval = stats.mean_interval(known)
-    middle = stats.median_interval(known) if name == "f1" else stats.Interval(np.nan, np.nan)
-    numbers = {
-        "mean": known.mean(),
-        "median": np.median(known),
-        "sd": known.std(ddof=1) if known.size > 1 else np.nan,
-        "ci_low": interval.low,
-        "ci_high": interval.high,
-        "iqm": stats.interquartile_mean(known),
-        "median_ci_low": middle.low,
-        "median_ci_high": middle.high,
-    }
-    return counted | {key: float(value) for key, value in numbers.items()}
+def _described(samples: Mapping[int, tuple[str, np.ndarray]]) -> Iterator[tuple[int, dict[str, float]]]:
+    """The moments of samples with their keys, all of one size at once: they share their resampling."""
+    by_size: dict[tuple[int, bool], list[int]] = {}
+    for place, (name, values) in samples.items():
+        by_size.setdefault((values.size, name == "f1"), []).append(place)
+    for (size, with_median), places in by_size.items():
+        stacked = np.stack([samples[place][1] for place in places])
+        low, high = stats.mean_intervals(stacked)
+        middle = stats.median_intervals(stacked) if with_median else stats.Interval(*np.full((2, len(places)), np.nan))
+        deviations = stacked.std(-1, ddof=1) if size > 1 else np.full(len(places), np.nan)
+        columns = (stacked.mean(-1), np.median(stacked, axis=-1), deviations, low, high)
+        numbers = np.stack([*columns, stats.interquartile_means(stacked), *middle], axis=1)
+        yield from (
+            (place, dict(zip(_NUMBERS, row, strict=True))) for place, row in zip(places, numbers.tolist(), strict=True)
+        )
 
 
 def _shares(group: pl.DataFrame) -> Iterator[dict[str, Any]]:

@@ -5,7 +5,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import tyro
 
@@ -13,8 +13,10 @@ import jaxpu
 from jaxpu.cli import finished
 from jaxpu.cli import fit as own
 from jaxpu.cli.analyze import Analyze, analyze
-from jaxpu.cli.arguments import home, in_order, parsed
+from jaxpu.cli.arguments import devices, home, in_order, override, parsed
+from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
+from jaxpu.cli.dry import dry_run
 from jaxpu.cli.faults import LONGEST, cut, in_words
 from jaxpu.cli.listing import list_all
 from jaxpu.cli.screen import Screen
@@ -36,12 +38,24 @@ class Run:
     """Settings to change: dotted.path=value, the value in YAML."""
     seeds: int | None = None
     """How many seeds, instead of the configuration's number."""
+    datasets: tuple[str, ...] = ()
+    """Datasets to run it on, instead of the configuration's: their rows of its grid, or those of any other set."""
     out: Path | None = None
     """Results folder; results/<name of the experiment> if not given."""
+    shard: str | None = None
+    """Run share i, from 0, of n equal shares of the seeds: i/n, for several processes with one --out; then gather."""
+    executor: Literal["ray"] | None = None
+    """Run in shards on Ray, which starts lost ones again, and gather them; an extra: pip install 'jaxpu[ray]'."""
+    address: str | None = None
+    """Of Ray's cluster; a local one is started if not given."""
+    workers: int | None = None
+    """How many shards Ray runs at once."""
     fresh: bool = False
     """Forget what the results folder holds and start again."""
     quiet: bool = False
     """Print no progress, only the table."""
+    dry_run: bool = False
+    """Train nothing: say how many cells, runs and programs there are, and how much memory and time they take."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,19 @@ class Report:
 
     folder: Annotated[Path, tyro.conf.Positional]
     """The results folder."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Put the shards of an experiment together (run --shard), as if one process had run it.
+
+    It ends with the table and the page.
+
+    Exit status: 0 done, 1 shards or runs are missing, 2 shards are of different experiments or cannot be read.
+    """
+
+    folder: Annotated[Path, tyro.conf.Positional]
+    """The results folder that all shards were given."""
 
 
 @dataclass(frozen=True)
@@ -80,9 +107,11 @@ Command = (
     Annotated[own.Fit, tyro.conf.subcommand("fit")]
     | Annotated[own.Score, tyro.conf.subcommand("score")]
     | Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Gather, tyro.conf.subcommand("gather")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
     | Annotated[Diagnose, tyro.conf.subcommand("diagnose")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
     | Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Version, tyro.conf.subcommand("version")]
 )
@@ -115,10 +144,10 @@ def main(arguments: list[str] | None = None) -> None:
 def _explain(error: BaseException, command: Any) -> NoReturn:
     """End with a line for what was raised, or with its traceback where it is a mistake in the program."""
     from jaxpu.config import ConfigError
-    from jaxpu.runs import NothingFinished, ResultsError
+    from jaxpu.runs import ResultsError, Unfinished
 
     if isinstance(error, ConfigError | ResultsError):
-        _give_up(str(error), 1 if isinstance(error, NothingFinished) else 2)
+        _give_up(str(error), 1 if isinstance(error, Unfinished) else 2)
     words = in_words(error, _about(command))
     if words is None:
         raise error
@@ -132,83 +161,62 @@ def _give_up(message: str, status: int) -> NoReturn:
 
 def _about(command: Any) -> str:
     """The file or folder of a command."""
-    given = next(
-        (getattr(command, name) for name in ("table", "config", "folder", "file") if hasattr(command, name)), "jaxpu"
-    )
-    return cut(str(given))
+    names = ("table", "config", "folder", "file")
+    return cut(str(next((getattr(command, name) for name in names if hasattr(command, name)), "jaxpu")))
 
 
 def _do(command: Any) -> int:
-    if isinstance(command, own.Fit):
-        return own.fit(command)
-    if isinstance(command, own.Score):
-        return own.score(command)
-    if isinstance(command, Run):
-        return _run(command)
-    if isinstance(command, Report):
-        return _report(command.folder)
-    if isinstance(command, Analyze):
-        return analyze(command)
-    if isinstance(command, Diagnose):
-        return diagnose(command)
-    if isinstance(command, List):
-        return list_all()
+    done: dict[type, Any] = {
+        own.Fit: own.fit, own.Score: own.score, Run: _run, Gather: _gather, Report: _report, Analyze: analyze,
+        Diagnose: diagnose, Data: data, List: lambda _: list_all(), Version: _version,
+    }  # fmt: skip
+    return done[type(command)](command)
+
+
+def _version(_: Version) -> int:
     print(f"jaxpu {jaxpu.__version__}")
     return 0
 
 
 def _run(command: Run) -> int:
-    from jaxpu import api, config
+    from jaxpu import api, config, runs
     from jaxpu.analysis.check import check
-    from jaxpu.report import check_figures
 
-    overrides = dict(_override(word) for word in command.overrides)
+    overrides = dict(override(word) for word in command.overrides)
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
-    raw = config.read(command.config, overrides)
-    api.set_up(_devices(raw))  # before methods are checked, for which jax is used
+    raw = config.read(command.config, overrides, command.datasets)
+    api.set_up(devices(raw))  # before methods are checked, for which jax is used
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
     check(experiment)
-    check_figures(experiment)
+    if getattr(experiment, "figures", ()):  # what draws takes half a second to import
+        from jaxpu.report import check_figures
+
+        check_figures(experiment)
+    if command.dry_run:
+        return dry_run(experiment)
+    shard = runs.Shard.parse(command.shard) if command.shard is not None else None
+    if shard is not None and command.executor is not None:
+        raise config.ConfigError("--executor deals out the shards itself; leave --shard out")
     try:
         with Screen(quiet=command.quiet) as screen:
-            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show)
+            if command.executor is not None:
+                return _on_ray(command, experiment, folder, screen)
+            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show, shard=shard)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
-    _publish(folder, experiment, outcome.runs, outcome.provenance)
+    if shard is None:
+        _publish(folder, experiment, outcome.runs, outcome.provenance)
+    elif not outcome.failures:
+        print(f"shard {shard} is done: {shard.below(folder)}. When all are: jaxpu gather {folder}")
     if outcome.failures:
         failures = "; ".join(outcome.failures)
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
         return 1
     return 0
-
-
-def _devices(raw: dict[str, Any]) -> int | None:
-    """How many devices a configuration asks for that is not checked yet."""
-    placement = raw.get("placement")
-    devices = placement.get("devices") if isinstance(placement, dict) else None
-    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
-
-
-MOST_DEVICES = 512
-"""A CPU is not split into more; whoever asks for more is told so later."""
-
-
-def _override(word: str) -> tuple[str, Any]:
-    import yaml
-
-    from jaxpu.config import ConfigError, load_yaml
-
-    path, equals, text = word.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
-    try:
-        return path, load_yaml(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
 def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
@@ -218,7 +226,25 @@ def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str,
     print(f"page: {folder / 'report.html'}")
 
 
-def _report(folder: Path) -> int:
-    found = finished.read(folder)
-    _publish(folder, found.experiment, found.runs, found.provenance)
+def _on_ray(command: Run, experiment: Any, folder: Path, screen: Screen) -> int:
+    from jaxpu.executors import on_ray
+
+    options = {"address": command.address, "workers": command.workers, "fresh": command.fresh}
+    found = on_ray(experiment, folder, **options, watch=screen.show)
+    screen.bar.stop()
+    _publish(folder, *found)
+    return 0
+
+
+def _gather(command: Gather) -> int:
+    from jaxpu import api
+
+    folder = home(command.folder)
+    _publish(folder, *api.gather(folder))
+    return 0
+
+
+def _report(command: Report) -> int:
+    found = finished.read(command.folder)
+    _publish(command.folder, found.experiment, found.runs, found.provenance)
     return int(found.missing > 0)

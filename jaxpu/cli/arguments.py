@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out")
+VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers")
 """Options of ``jaxpu run`` that are followed by a value."""
+SEVERAL = "--datasets"
+"""The option that is followed by words up to the next option or override."""
 
 
 def in_order(arguments: Sequence[str]) -> list[str]:
@@ -18,16 +20,36 @@ def in_order(arguments: Sequence[str]) -> list[str]:
 
     >>> in_order(["run", "quick", "a=1", "--seeds", "2", "b=3"])
     ['run', 'quick', 'a=1', 'b=3', '--seeds', '2']
+    >>> in_order(["run", "quick", "--datasets", "digits", "spambase", "a=1"])
+    ['run', 'quick', 'a=1', '--datasets', 'digits', 'spambase']
     """
     if arguments[:1] != ["run"]:
         return list(arguments)
-    words, options, rest = [], [], iter(arguments[1:])
+    words, options, rest, listed = [], [], iter(arguments[1:]), False
     for word in rest:
-        if word.startswith("--") and len(word) > 2:
+        listed = word == SEVERAL or (listed and not word.startswith("-") and "=" not in word)
+        if listed:
+            options.append(word)
+        elif word.startswith("--") and len(word) > 2:
             options += [word, *([value] if word in VALUED and (value := next(rest, None)) is not None else [])]
         else:
             (options if word.startswith("-") else words).append(word)
     return ["run", *words, *options]
+
+
+def override(word: str) -> tuple[str, Any]:
+    """A word ``dotted.path=value`` as path and value, which is YAML."""
+    import yaml
+
+    from jaxpu.config import ConfigError, load_yaml
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
 
 
 def home(path: Path) -> Path:
@@ -57,3 +79,36 @@ def _plain(box: str) -> str:
             break
         kept.append(line)
     return " ".join(" ".join(kept).split())[:300] or "the arguments cannot be read"
+
+
+def devices(raw: dict[str, Any]) -> int | None:
+    """How many devices a configuration asks for that is not checked yet."""
+    placement = raw.get("placement")
+    devices = placement.get("devices") if isinstance(placement, dict) else None
+    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
+
+
+MOST_DEVICES = 512
+"""A CPU is not split into more; whoever asks for more is told so later."""
+
+
+def override(word: str) -> tuple[str, Any]:
+    """Path and value of a word that changes a setting.
+
+    Raises:
+        ConfigError: it is no path and value, with an example.
+
+    >>> override("training.lr=1e-3")
+    ('training.lr', 0.001)
+    """
+    import yaml
+
+    from jaxpu.config import ConfigError, load_yaml
+
+    path, equals, text = word.partition("=")
+    if not equals or not path:
+        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
+    try:
+        return path, load_yaml(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None

@@ -33,7 +33,7 @@ Where no true label is known, P, U and the given prior are judged: :mod:`jaxpu.c
 runs are in :mod:`jaxpu.collapse.runs`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
@@ -85,6 +85,11 @@ class Assessment(NamedTuple):
     numbers: Numbers
     flags: dict[Verdict, Bool[np.ndarray, "..."]]
     collapsed: Bool[np.ndarray, "..."]
+
+    def of(self, epochs: Any) -> "Assessment":
+        """Of some of the epochs; ``epochs`` is whatever picks them from an array."""
+        numbers = {name: values[epochs] for name, values in self.numbers.items()}
+        return Assessment(numbers, {v: holds[epochs] for v, holds in self.flags.items()}, self.collapsed[epochs])
 
 
 def assess(metrics: Metrics, *, thresholds: Thresholds = DEFAULT_THRESHOLDS) -> Assessment:

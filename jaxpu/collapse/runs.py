@@ -49,9 +49,10 @@ RUN_ORDER: tuple[Verdict, ...] = (
 
 
 def diagnose_run(
-    trajectory: Metrics,
+    trajectory: Metrics | Assessment,
     selected: int,
     *,
+    loss: ArrayLike | float | None = None,
     longer: Metrics | None = None,
     driver: ArrayLike | None = None,
     driver_reference: float | None = None,
@@ -62,8 +63,10 @@ def diagnose_run(
 
     Args:
         trajectory: Metrics of the epochs trained, arrays (epochs,): those of `assess`, and if they are
-            there score_mean (needed with a driver) and loss. Other columns are ignored.
+            there score_mean (needed with a driver) and loss. Other columns are ignored. Or what `assess` says of
+            them, as of many runs at once, with these thresholds.
         selected: Index of the selected epoch, from 0; negative ones count from the end.
+        loss: (epochs,) that of training, if the trajectory does not hold it.
         longer: Trajectory of a longer run of the same seed.
         driver: (epochs,) what the run feeds itself, low = starved; if NaN anywhere it tells nothing.
         driver_reference: What the driver would be if nothing were wrong, for example 1 for the share that a
@@ -90,8 +93,10 @@ def diagnose_run(
     epoch = diagnosis_at(run, at)
     named = np.arange(1, run.collapsed.size + 1) if epochs is None else _aligned("epochs", epochs, run)
     evidence = epoch.evidence | {"selected_epoch": float(named[at])} | _course(run, at, named)
-    if "loss" in trajectory:
-        evidence |= _loss(_aligned("loss", trajectory["loss"], run))
+    if loss is None and not isinstance(trajectory, Assessment):
+        loss = trajectory.get("loss")
+    if loss is not None:
+        evidence |= _loss(_aligned("loss", loss, run))
     if longer is not None:
         evidence |= _longer(_assess(longer, thresholds), run.collapsed.size)
     if driver is not None:
@@ -211,8 +216,8 @@ def _driver(driver: Float[np.ndarray, " epochs"], run: Assessment, reference: fl
     }
 
 
-def _assess(trajectory: Metrics, thresholds: Thresholds) -> Assessment:
-    run = assess(trajectory, thresholds=thresholds)
+def _assess(trajectory: Metrics | Assessment, thresholds: Thresholds) -> Assessment:
+    run = trajectory if isinstance(trajectory, Assessment) else assess(trajectory, thresholds=thresholds)
     if run.collapsed.ndim != 1 or not run.collapsed.size:
         raise ValueError(f"expected metrics of shape (epochs,), at least one; got {run.collapsed.shape}")
     return run

@@ -12,7 +12,7 @@ from jaxpu.config.data import DataConfig
 from jaxpu.config.experiment import Cell, Experiment
 from jaxpu.config.grid import as_text, grid_types, point_label, points, same
 from jaxpu.config.identity import digest
-from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, parse, read
+from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, on_datasets, parse, read
 from jaxpu.config.schema import ModelConfig, PlacementConfig, SelectionConfig, TrainingConfig
 from jaxpu.config.schema import as_dict as to_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
@@ -51,6 +51,7 @@ __all__ = [
     "load",
     "load_yaml",
     "matching",
+    "on_datasets",
     "parse",
     "point_label",
     "points",

@@ -98,7 +98,8 @@ class AnyExperiment:
             if path not in rows and (group not in self.SWEEPS or path == "data.task"):
                 choices = [*self.SWEEPS, *rows]
                 raise ValueError(f"grid path {path!r}: {unknown('setting of a grid', group, choices)}")
-            nested = group == "method" or dataclasses.is_dataclass(getattr(self, group))
+            own = getattr(self, group, None)
+            nested = group == "method" or dataclasses.is_dataclass(own) or isinstance(own, dict)
             if path not in rows and nested != bool(dot):
                 raise ValueError(f"grid path {path!r}: expected one setting, such as training.lr, not a group of them")
         return self

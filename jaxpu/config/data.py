@@ -28,6 +28,9 @@ class DataConfig:
         scenario: ``case_control``, ``single_set`` (labeled rows leave U) or ``single_set_overlap``.
         mechanism: which positives get labeled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
         c: label frequency; floor(c n_P) training positives are labeled.
+        noise: share of the labeled rows that are negative: so many positives lose their label to random negatives.
+        train_prior: resample the rows that are not of the test set until this share of them is positive, by leaving out
+            rows of the other class; None leaves them as they are.
         imbalance: thin the training rows out until the largest class has so many times the rows of the smallest
             (a long tail, Cui et al. 2019), the later the class the fewer; 1 leaves them as they are.
         outside: another dataset with rows of the same shape, of which a thousand are looked at after every epoch: how
@@ -53,6 +56,8 @@ class DataConfig:
     scenario: Literal["case_control", "single_set", "single_set_overlap"] = "case_control"
     mechanism: Literal["scar", "sar_lbe_a", "sar_lbe_b", "sar_pusb"] = "scar"
     c: float = Field(default=0.1, gt=0, le=1)
+    noise: float = Field(default=0.0, ge=0, lt=1)
+    train_prior: Share | None = None
     test: float = Field(default=0.2, ge=0, lt=1)
     validation: tuple[Share, ...] = Field(default=(0.1,), min_length=1)
     prior: Literal["unlabeled", "all", "estimate"] | Share = "unlabeled"
@@ -90,8 +95,12 @@ class DataConfig:
                 raise ValueError(f"{value} is a value of the column that {column} names; name that column")
         if self.options:
             raise ValueError("options are arguments of a registered dataset, and have no effect on a file; remove them")
-        if self.observed and (self.c, self.mechanism) != (0.1, "scar"):
-            raise ValueError("c and mechanism say which rows get labeled, and observed says so already; remove them")
+        if self.observed and (self.c, self.mechanism, self.noise) != (0.1, "scar", 0.0):
+            raise ValueError(
+                "c, mechanism and noise say which rows get labeled, and observed says so already; remove them"
+            )
+        if self.observed and self.train_prior is not None:
+            raise ValueError("train_prior leaves out rows by their true label, and labels are observed here; remove it")
         if not self.truth and self.prior in ("unlabeled", "all"):
             raise ValueError(
                 f"prior is {self.prior!r}, which counts true labels, and there is no label: expected a number, the "

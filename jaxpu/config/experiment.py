@@ -166,7 +166,7 @@ class Experiment(AnyExperiment):
                     f"method {name!r} is one of positive and unlabeled data; of many classes "
                     "'pn' with any surrogate, without penalty"
                 )
-        for name in ("scenario", "mechanism", "c", "prior", "prior_scale"):
+        for name in ("scenario", "mechanism", "c", "noise", "train_prior", "prior", "prior_scale"):
             if getattr(self.data, name) != getattr(DataConfig(), name):
                 raise ValueError(f"data.{name} is of labeled positives; of many classes it has no effect: leave it out")
         return self

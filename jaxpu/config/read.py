@@ -2,7 +2,7 @@
 
 import difflib
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ KINDS: dict[str, str] = {
     "multiclass": "jaxpu.config.experiment:Experiment",
     "ensemble": "jaxpu.config.ensemble:EnsembleExperiment",
     "guided": "jaxpu.config.guided:GuidedExperiment",
+    "function": "jaxpu.config.function:FunctionExperiment",
 }
 """Kind of experiment -> the class of its configuration."""
 
@@ -35,8 +36,10 @@ def load(path: str | Path, overrides: Mapping[str, Any] | None = None) -> Any:
     return parse(read(path, overrides), where=str(path))
 
 
-def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def read(path: str | Path, overrides: Mapping[str, Any] | None = None, datasets: Sequence[str] = ()) -> dict[str, Any]:
     """Read a configuration of whatever kind as a plain mapping, named after its file unless it has a name.
+
+    With ``datasets`` it is about these and no others (:func:`on_datasets`), before ``overrides`` are put in.
 
     Raises:
         ConfigError: there is no such file, it is not YAML or no mapping, or an override does not fit.
@@ -51,6 +54,7 @@ def read(path: str | Path, overrides: Mapping[str, Any] | None = None) -> dict[s
     if not isinstance(raw, dict) or not all(isinstance(key, str) for key in raw):
         raise ConfigError(f"{path}: expected a mapping of keys, got {type(raw).__name__}")
     raw.setdefault("name", path.stem)
+    raw = on_datasets(raw, datasets) if datasets else raw
     for dotted, value in (overrides or {}).items():
         _refuse_swept(raw.get("grid"), dotted, value)
         put(raw, dotted, value)
@@ -67,6 +71,66 @@ def _refuse_swept(grid: Any, dotted: str, value: Any) -> None:
     for path in paths:
         if path in (dotted, *below) or dotted.startswith(f"{path}."):
             raise ConfigError(f"override {path}: the grid sets it, so this would have no effect; override grid instead")
+
+
+OF_A_DATASET = ("data.name", "data.options", "data.test", "model", "training", *COUNTS)
+"""Settings of a grid's rows that belong to the dataset of the row, and not to what is asked of all."""
+
+
+def on_datasets(raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """A configuration on some datasets and no others.
+
+    Of a grid of rows those of the datasets stay. A dataset that has none gets the rows of the first one, without what
+    belongs to that dataset: options, network, training, seeds. Claims about a dataset that is left out go with it.
+
+    Args:
+        raw: what :func:`read` gives. names: registered datasets, in the order of the table.
+
+    Raises:
+        ConfigError: a name stands there twice, or the experiment is about a file.
+
+    >>> rows = [{"data.name": "spambase", "data.c": 0.1}, {"data.name": "mnist", "data.c": 0.1, "model.name": "lenet"}]
+    >>> on_datasets({"grid": rows}, ["mnist", "digits"])["grid"]
+    [{'data.name': 'mnist', 'data.c': 0.1, 'model.name': 'lenet'}, {'data.name': 'digits', 'data.c': 0.1}]
+    """
+    if len(set(names)) < len(names):
+        raise ConfigError(f"datasets: expected different ones, got {', '.join(names)}")
+    own, grid = raw.get("data", {}), raw.get("grid", {})
+    if isinstance(own, Mapping) and own.get("file"):
+        raise ConfigError("datasets: the experiment is about data.file, expected one about registered datasets")
+    if isinstance(grid, Mapping):
+        chosen: Any = {"data.name": list(names), **{path: v for path, v in grid.items() if path != "data.name"}}
+    else:
+        chosen = [row for name in names for row in _rows_of(grid, name)]
+    replaced = ("name",) if "data.name" in swept(grid) else ("name", "options")
+    claims = [c for c in raw.get("claims", ()) if not _datasets_of(c) - set(names)]
+    return {
+        **raw,
+        "data": {name: value for name, value in own.items() if name not in replaced},
+        "grid": chosen,
+        **({"claims": claims} if "claims" in raw else {}),
+    }
+
+
+def _rows_of(grid: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+    """The rows of a dataset, or those of the first one as they are for any."""
+    own = [dict(row) for row in grid if row.get("data.name") == name]
+    if own:
+        return own
+    first = [row for row in grid if row.get("data.name") == grid[0].get("data.name")]
+    found: list[dict[str, Any]] = []
+    for row in first:
+        shared = {path: v for path, v in row.items() if not any(f"{path}.".startswith(f"{p}.") for p in OF_A_DATASET)}
+        if (made := {"data.name": name, **shared}) not in found:
+            found.append(made)
+    return found
+
+
+def _datasets_of(claim: Any) -> set[str]:
+    """The datasets that a claim names."""
+    sides = [claim.get(side) or {} for side in ("of", "minus")] if isinstance(claim, Mapping) else []
+    named = [name for side in sides for name in (side.get("dataset"), (side.get("where") or {}).get("data.name"))]
+    return {name for name in named if isinstance(name, str)}
 
 
 def parse(raw: Mapping[str, Any], where: str = "configuration") -> Any:

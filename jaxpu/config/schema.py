@@ -17,8 +17,10 @@ class ModelConfig:
     """The network.
 
     Attributes:
-        name: ``linear``, ``mlp``, ``cnn`` or ``resnet``; the last two want images, one grey value a pixel, (h, w), or
-            colours, (h, w, c); digits are 8 x 8.
+        name: ``linear``, ``mlp``, or one that wants images, one grey value a pixel, (h, w), or colours, (h, w, c):
+            ``cnn``, ``resnet`` (digits are 8 x 8), and the networks of the benchmark of PU methods, whose layers
+            are fixed: ``lenet`` (28 x 28), ``cifar_net`` (32 x 32) and ``mri_net`` (128 x 128; any multiple of 16),
+            the last two with BatchNorm.
         hidden: widths of the hidden layers (``mlp``, and behind the convolutions of ``cnn``). dropout: rate after each
             of the first of them; rates beyond the last layer are not used.
         channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
@@ -29,7 +31,7 @@ class ModelConfig:
             :func:`jaxpu.models.of_module`. arguments: what its class is made with.
     """
 
-    name: Literal["linear", "mlp", "cnn", "resnet"] = "mlp"
+    name: Literal["linear", "mlp", "cnn", "resnet", "lenet", "cifar_net", "mri_net"] = "mlp"
     hidden: tuple[PositiveInt, ...] = (512, 256, 128, 64)
     dropout: tuple[Annotated[float, Field(ge=0, lt=1)], ...] = (0.3, 0.3, 0.2)
     channels: tuple[PositiveInt, ...] = Field(default=(16, 32), min_length=1)
@@ -96,6 +98,8 @@ class TrainingConfig:
             ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
+        directional_penalty: weight of Σ_i |∂R/∂z_i · J_i (x̄ - x_i)|, the change of the risk R on the way to the mean
+            row, see :mod:`jaxpu.theory.mixupe`: of MixupE it is η α/(2α+1). 0 = there is none.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
         evaluate_every: every so many epochs, and at the last, the network is evaluated, on all sets; what is recorded
             of them in the other epochs is NaN, and selection rules see the evaluated epochs alone.
@@ -117,6 +121,7 @@ class TrainingConfig:
     b1: float = Field(default=0.9, ge=0, lt=1)
     b2: float = Field(default=0.999, ge=0, lt=1)
     eps: float = Field(default=1e-8, gt=0)
+    directional_penalty: float = Field(default=0.0, ge=0)
     alpha: float = Field(default=0.3, ge=0)
     alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
     lam_per: Literal["batch", "row"] = "batch"

@@ -12,8 +12,11 @@ from jaxpu.config import ConfigError, DataConfig, unknown
 from jaxpu.data import own
 from jaxpu.data.dataset import Dataset, first_line
 from jaxpu.data.embedded import breast_cancer, digits, spambase
-from jaxpu.data.images import cifar10, fashion_mnist, files_of, mnist
+from jaxpu.data.images import alzheimer_mri, cifar10, fashion_mnist, mnist
+from jaxpu.data.sources import files_of
 from jaxpu.data.synthetic import gaussians, mixture
+from jaxpu.data.tables import connect4, mushrooms
+from jaxpu.data.texts import imdb, newsgroups20
 from jaxpu.errors import shown
 
 DATASETS: dict[str, Callable[..., Dataset]] = {
@@ -25,11 +28,16 @@ DATASETS: dict[str, Callable[..., Dataset]] = {
     "mnist": mnist,
     "fashion_mnist": fashion_mnist,
     "cifar10": cifar10,
+    "mushrooms": mushrooms,
+    "connect4": connect4,
+    "imdb": imdb,
+    "newsgroups20": newsgroups20,
+    "alzheimer_mri": alzheimer_mri,
 }
 """The datasets by name."""
 
-FETCHED = ("mnist", "fashion_mnist", "cifar10")
-"""Those of them that come from ``JAXPU_DATA_DIR`` or the network; see ``images``."""
+FETCHED = ("mnist", "fashion_mnist", "cifar10", "connect4", "imdb", "newsgroups20", "alzheimer_mri")
+"""Those of them that come from ``JAXPU_DATA_DIR``, the cache or the network; see ``sources``."""
 
 SETTLED = 2.0
 """Seconds after which a change of a file shows in its time stamp for certain."""

@@ -18,6 +18,7 @@ from jaxpu.data import sampling
 from jaxpu.data.content import arrays, identity, labels_of
 from jaxpu.data.dataset import Dataset
 from jaxpu.data.loading import keep
+from jaxpu.data.shifts import resampled
 
 
 class Rows(NamedTuple):
@@ -67,9 +68,14 @@ def prepare(config: DataConfig, dataset: Dataset, seed: int) -> Prepared:
     """
     key = (digest(*identity(config, dataset)), seed)
     if key not in _PREPARED:
-        keep(_PREPARED, key, _prepare(config, dataset, seed), most=4096)
+        found = _prepare(config, dataset, seed)
+        held = sum(np.asarray(part).nbytes for part in found.rows)
+        keep(_PREPARED, key, found, most=max(MOST_BYTES // held, 16))
     return _PREPARED[key]
 
+
+MOST_BYTES = 200_000_000
+"""What is kept of prepared seeds, for the other methods and jobs that train them; the oldest are forgotten."""
 
 _PREPARED: dict[tuple[str, int], Prepared] = {}
 
@@ -79,7 +85,7 @@ def _prepare(c: DataConfig, dataset: Dataset, seed: int) -> Prepared:
     _check(c, dataset)
     try:
         by = labels if dataset.s is None or c.task != "pu" else dataset.s
-        split = sampling.split(by, seed, test=c.test, validation=c.validation, test_rows=dataset.test_rows)
+        split = _split(c, by, seed, dataset.test_rows)
         if c.imbalance > 1:
             split = split._replace(train=sampling.long_tail(labels, split.train, seed, ratio=c.imbalance))
         labeled = _labeled(c, dataset, split, seed)
@@ -100,8 +106,24 @@ def _prepare(c: DataConfig, dataset: Dataset, seed: int) -> Prepared:
     return Prepared(rows, _val_sizes(c, split.validation_sizes), labeled.prior, tuple(counts.tolist()))
 
 
+def _split(c: DataConfig, labels: np.ndarray, seed: int, test_rows: np.ndarray | None) -> sampling.Split:
+    """Training, validation and test rows, the first two resampled if a share of positives is asked for."""
+    if c.train_prior is None:
+        return sampling.split(labels, seed, test=c.test, validation=c.validation, test_rows=test_rows)
+    whole = sampling.split(labels, seed, test=c.test, validation=(), test_rows=test_rows)
+    rows = np.concatenate([resampled(labels, whole.train, seed, c.train_prior), whole.test])
+    of_test = np.arange(len(rows) - len(whole.test), len(rows))
+    part = sampling.split(labels[rows], seed, validation=c.validation, test_rows=of_test)
+    return part._replace(
+        train=np.sort(rows[part.train]), validation=rows[part.validation], test=np.sort(rows[part.test])
+    )
+
+
 def _check(c: DataConfig, dataset: Dataset) -> None:
-    """What needs true labels, where nobody knows them."""
+    """What labels that are observed leave no room for, and what needs true ones where nobody knows them."""
+    if dataset.s is not None and (c.noise or c.train_prior is not None):
+        name = "noise" if c.noise else "train_prior"
+        raise ConfigError(f"data.{name}: labels of {dataset.name} are observed, not drawn; leave it out")
     if dataset.y is not None or c.task != "pu":
         return
     if c.prior in ("unlabeled", "all"):
@@ -163,7 +185,7 @@ def _sample(
     if dataset.s is None:
         assert y is not None  # a Dataset has one of them
         q = None if score is None else score[rows]
-        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=q)
+        drawn = sampling.pu_sample(y, key, scenario=c.scenario, c=c.c, mechanism=c.mechanism, score=q, noise=c.noise)
         return drawn.labeled, drawn.unlabeled, {"unlabeled": drawn.prior, "all": drawn.prior_all}
     s = dataset.s[rows]
     labeled = np.flatnonzero(s == 1)

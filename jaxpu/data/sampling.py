@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Num
 
 from jaxpu.data.labels import Labels, Unchecked, is_positive
+from jaxpu.data.shifts import mislabeled
 from jaxpu.data.splitting import Key, Rows, Split, floor_of, generator, long_tail, split, standardization
 from jaxpu.errors import unknown
 
@@ -43,7 +44,7 @@ class PUSample(NamedTuple):
     """A positive-unlabeled training set.
 
     Attributes:
-        labeled: Rows of P, all positive, ascending.
+        labeled: Rows of P, all positive where there is no noise, ascending.
         unlabeled: Rows of U, ascending; they may include labeled rows (see `SCENARIOS`).
         prior: Share π of positives in U: the class prior that the losses mean.
         prior_all: Share of positives in P and U taken together, which some public code passes for π.
@@ -63,6 +64,7 @@ def pu_sample(
     c: float,
     mechanism: str = "scar",
     score: Float[np.ndarray, " n"] | None = None,
+    noise: float = 0.0,
 ) -> PUSample:
     """Turn labeled rows into a positive-unlabeled training set, and say which π of U that implies.
 
@@ -73,6 +75,7 @@ def pu_sample(
         c: Label frequency, in (0, 1].
         mechanism: A key of `MECHANISMS`.
         score: q (n,) for the SAR mechanisms.
+        noise: share of P that is negative, see :func:`jaxpu.data.shifts.mislabeled`.
 
     Returns:
         Rows of P and U, the share of positives in U, and that in P and U together.
@@ -92,6 +95,8 @@ def pu_sample(
     if scenario not in SCENARIOS:
         raise ValueError(unknown("scenario", scenario, SCENARIOS))
     labeled = label_positives(labels, key, c=c, mechanism=mechanism, score=score)
+    if noise:
+        labeled = mislabeled(labels, labeled, key, noise)
     every = np.arange(len(labels))
     unlabeled = np.delete(every, labeled) if scenario == "single_set" else every
     if len(unlabeled) == 0:
@@ -101,7 +106,7 @@ def pu_sample(
         labeled=labeled,
         unlabeled=unlabeled,
         prior=n_positive / len(unlabeled),
-        prior_all=(n_positive + len(labeled)) / (len(unlabeled) + len(labeled)),
+        prior_all=(n_positive + int(np.count_nonzero(labels[labeled]))) / (len(unlabeled) + len(labeled)),
     )
 
 

@@ -20,7 +20,7 @@ Rows: TypeAlias = Integer[np.ndarray, " _"]
 """Row numbers."""
 
 # Each purpose has its own stream of random numbers. Results depend on these numbers: never change one.
-STREAMS = {"split": 0, "label": 1, "thin": 2, "mislabel": 3}
+STREAMS = {"split": 0, "label": 1, "thin": 2, "mislabel": 3, "resample": 4, "noise": 5}
 
 
 def generator(key: Key, purpose: str) -> np.random.Generator:

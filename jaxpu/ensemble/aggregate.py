@@ -12,6 +12,7 @@ from jax import Array
 from jax import numpy as jnp
 from jaxtyping import Float
 
+from jaxpu import linalg
 from jaxpu.ensemble.types import Instances, Labels, Mask, Ratings
 from jaxpu.ensemble.weights import class_weights, focal_weights
 from jaxpu.types import Scalar, ScalarLike
@@ -186,7 +187,7 @@ def _direction(
     if newton:
         phi = jnp.concatenate([inputs, jnp.ones_like(inputs[:1])])
         hessian = (phi * curvature[None, :]) @ phi.T + step.damping * jnp.eye(g.size, dtype=g.dtype)
-        g = jnp.where(step.newton > 0, jnp.linalg.solve(hessian, g), g)
+        g = jnp.where(step.newton > 0, linalg.solve(hessian, g), g)
     return g[:-1], g[-1]
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from jaxpu.checks import check_positive
 from jaxpu.ensemble.types import Confidence, Factors, Ratings
+from jaxpu.linalg import solve_spd
 from jaxpu.types import Scalar, ScalarLike
 
 BLOCK = 128
@@ -160,11 +161,11 @@ def _solve_block(
     if k < d and over is None:
         root = jnp.sqrt(confidence)
         gram = root[:, None, :] * (fixed.T @ fixed)[:, :, None] * root[None, :, :]
-        return fixed @ (root * _solve_spd(gram, root * ratings, ridge))
+        return fixed @ (root * solve_spd(gram, root * ratings, ridge))
     left, right = _normal_matrices(fixed, confidence), fixed @ (confidence * ratings)
     if over is not None:
         left, right = lax.psum((left, right), over)
-    return _solve_spd(left, right, ridge)
+    return solve_spd(left, right, ridge)
 
 
 def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]) -> Float[Array, "d d b"]:
@@ -187,25 +188,6 @@ def _normal_matrices(fixed: Float[Array, "d k"], confidence: Float[Array, "k b"]
     place = np.zeros((d, d), int)
     place[rows, columns] = place[columns, rows] = np.arange(rows.size)
     return half[place]
-
-
-def _solve_spd(matrices: Float[Array, "d d b"], right: Float[Array, "d b"], ridge: ScalarLike) -> Float[Array, "d b"]:
-    """(A + λ I)⁻¹ r for many small systems, their number the last axis, by Gauss and Jordan's elimination.
-
-    A positive definite matrix needs no pivots, so that every step is one vector operation over all systems. LAPACK,
-    called for each system, is no faster; and its batched calls wait for threads of the pool that they run on, where
-    two of them, side by side on two cores, have been seen to wait for each other for ever (jaxlib 0.10).
-    """
-    d = right.shape[0]
-    shifted = matrices + (ridge * jnp.eye(d, dtype=right.dtype))[:, :, None]
-    rows = jnp.arange(d)
-
-    def eliminate(k: Array, left: Float[Array, "d columns b"]) -> Float[Array, "d columns b"]:
-        pivot = left[k] / left[k, k][None]
-        others = jnp.where((rows == k)[:, None], 0.0, left[:, k])
-        return (left - others[:, None] * pivot[None]).at[k].set(pivot)
-
-    return lax.fori_loop(0, d, eliminate, jnp.concatenate([shifted, right[:, None]], axis=1))[:, d]
 
 
 def _check(fixed: Array, ratings: Array, confidence: Array, ridge: ScalarLike) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 from jax import numpy as jnp
 
-from jaxpu import metrics
+from jaxpu import linalg, metrics
 from jaxpu.ensemble.types import Instances, Labels, Mask, Ratings
 from jaxpu.types import ScalarLike
 
@@ -72,7 +72,7 @@ def stacking(ratings: Ratings, labels: Labels, labeled: Mask, *, l2: ScalarLike 
         p = jax.nn.sigmoid(theta @ phi)
         slope = phi @ (known * (p - positive)) + penalty * theta
         hessian = (phi * (known * p * (1 - p))[None, :]) @ phi.T + jnp.diag(penalty)
-        direction = jnp.linalg.solve(hessian, slope)
+        direction = linalg.solve(hessian, slope)
         sizes = 0.5 ** jnp.arange(12, dtype=theta.dtype)
         values = jax.vmap(lambda s: objective(theta - s * direction))(sizes)
         return theta - sizes[jnp.argmin(values)] * direction

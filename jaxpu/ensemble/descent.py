@@ -22,7 +22,7 @@ from jax import Array, lax
 from jax import numpy as jnp
 from jaxtyping import Float, Int
 
-from jaxpu import checks
+from jaxpu import checks, linalg
 from jaxpu.ensemble.aggregate import PLAIN, Aggregator, Step
 from jaxpu.ensemble.types import Instances, Labels, Mask, Ratings
 from jaxpu.ensemble.weights import class_weights
@@ -127,7 +127,7 @@ def _leap(
 ) -> tuple[Float[Array, " k"], Scalar]:
     """θ after ``count`` updates, and how much of it is due to c."""
     g, hessian = slope.slope_and_hessian(theta)
-    rates, modes = jnp.linalg.eigh(hessian)
+    rates, modes = linalg.eigh(hessian)
     half, whole = _sums(1 - lr * rates, count)
     forcing = modes.T @ g
 

@@ -62,6 +62,7 @@ class Hyper(NamedTuple):
     alpha_schedule: ScalarLike
     lr: ScalarLike
     weight_decay: ScalarLike
+    directional_penalty: ScalarLike
     optimizer: dict[str, ScalarLike]
     initial_p: ScalarLike
 
@@ -119,6 +120,7 @@ def hyper_of(
         alpha_schedule=list(mixup.SCHEDULES).index(training.alpha_schedule),
         lr=training.lr,
         weight_decay=training.weight_decay,
+        directional_penalty=training.directional_penalty,
         optimizer={name: np.float32(value) for name, value in training.numbers().items()},
         initial_p=_initial_p(training, prior),
     )

@@ -11,6 +11,7 @@ with ``arguments``), says :func:`of_module`.
 import functools
 
 from jaxpu.config import ModelConfig
+from jaxpu.models.layers import dropout, dropout_words
 from jaxpu.models.model import (
     Apply,
     Model,
@@ -24,7 +25,7 @@ from jaxpu.models.model import (
     start,
 )
 from jaxpu.models.own import of_functions, of_module, own
-from jaxpu.models.presets import dropout, dropout_words, preset
+from jaxpu.models.presets import preset
 
 __all__ = [
     "Apply",

@@ -1,4 +1,4 @@
-"""The networks that have a name, and the dropout that they share."""
+"""The networks that have a name."""
 
 import math
 from typing import cast
@@ -7,37 +7,13 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 from jax import Array
-from jaxtyping import Float, UInt32
+from jaxtyping import Float
 
 from jaxpu.config import ModelConfig
+from jaxpu.models.convolutional import NETWORKS, Convolutional
+from jaxpu.models.layers import dropout, dropout_words, with_channels
 from jaxpu.models.model import Model, ModelState, Params
-
-
-def dropout_words(key: Array, rows: int, width: int) -> UInt32[Array, "half width"]:
-    """Random words for the dropout of ``rows`` rows: one 32-bit word decides the same entry of two rows.
-
-    Random bits are the largest removable cost of a small network on CPU; sixteen bits a decision halve it, and
-    one draw for all layers is cheaper to compile and to start than one a layer.
-    """
-    return jax.random.bits(key, ((rows + 1) // 2, width), "uint32")
-
-
-def dropout(words: UInt32[Array, "half width"], x: Float[Array, "n width"], rate: float) -> Float[Array, "n width"]:
-    """Inverted dropout: each entry is kept with probability 1 - rate and divided by it.
-
-    The keep probability is rounded to a multiple of 2⁻¹⁶ and the scale uses the rounded value, so the expectation
-    of the output is exactly x.
-
-    Args:
-        words: from :func:`dropout_words`. x: activations. rate: share of entries set to zero, in [0, 1).
-
-    >>> y = dropout(dropout_words(jax.random.key(0), 100, 10), jnp.ones((100, 10)), 0.25)
-    >>> [round(float(v), 4) for v in jnp.unique(y)]
-    [0.0, 1.3333]
-    """
-    kept = round((1.0 - rate) * 2**16)
-    halves = jnp.concatenate([words & 0xFFFF, words >> 16])[: x.shape[0]]
-    return jnp.where(halves < kept, x * (2**16 / kept), 0.0)
+from jaxpu.models.own import of_module
 
 
 def _uniform_fan_in(key: Array, shapes: Params) -> Params:
@@ -72,7 +48,7 @@ class _Mlp(nn.Module):
 
     @nn.compact
     def __call__(self, x: Array, key: Array | None = None) -> Array:
-        x = _with_channels(x) if self.channels else x
+        x = with_channels(x) if self.channels else x
         for i, width in enumerate(self.channels):
             x = nn.relu(nn.Dense(width, name=f"conv{i}")(_patches(x)))
         x = x.reshape(x.shape[0], -1)
@@ -105,7 +81,7 @@ class _ResNet(nn.Module):
             x = nn.Conv(width, (size, size), strides=stride, use_bias=False, name=name)(x)
             return nn.GroupNorm(math.gcd(width, 8), name=f"{name}_norm")(x)
 
-        x = nn.relu(convolved(_with_channels(x), self.channels[0], "conv"))
+        x = nn.relu(convolved(with_channels(x), self.channels[0], "conv"))
         for stage, width in enumerate(self.channels):
             for block in range(self.blocks):
                 name, stride = f"stage{stage}_block{block}", 1 + (stage > 0 and block == 0)
@@ -128,20 +104,6 @@ def _patches(x: Float[Array, "n h w c"]) -> Float[Array, "n half_h half_w nine_c
     return jnp.concatenate(shifted, axis=-1)
 
 
-def _with_channels(x: Array) -> Array:
-    """Images as (n, h, w, c): grey ones get their one channel.
-
-    Raises:
-        ValueError: the rows are no images.
-    """
-    if x.ndim not in (3, 4):
-        raise ValueError(
-            f"convolutions want rows of shape (h, w) or (h, w, c), got {x.shape[1:]}; "
-            "take model.name mlp, or image data (of digits with data.options {as_images: 1})"
-        )
-    return x[..., None] if x.ndim == 3 else x
-
-
 def preset(config: ModelConfig, outputs: int) -> Model:
     """The model of a name.
 
@@ -156,6 +118,8 @@ def preset(config: ModelConfig, outputs: int) -> Model:
     >>> model.apply(params, state, jnp.zeros((5, 3)))[0].shape, state
     ((5,), {})
     """
+    if config.name in NETWORKS:
+        return _convolutional(config, outputs)
     if config.name == "resnet":
         module: nn.Module = _ResNet(config.channels, config.blocks, outputs)
     elif config.name == "linear":
@@ -181,3 +145,14 @@ def preset(config: ModelConfig, outputs: int) -> Model:
         return cast(Array, module.apply({"params": params}, x, key if train else None)), state
 
     return Model(init, apply, ("head", "bias"))
+
+
+def _convolutional(config: ModelConfig, outputs: int) -> Model:
+    """A network of :data:`jaxpu.models.convolutional.NETWORKS`, with BatchNorm's running statistics as its state."""
+    model = of_module(Convolutional(config.name, outputs))
+
+    def init(key: Array, shape: tuple[int, ...]) -> tuple[Params, ModelState]:
+        params, state = model.init(key, shape)
+        return (_uniform_fan_in(key, params) if config.init == "torch" else params), state
+
+    return model._replace(init=init, last_bias=("head", "bias"))

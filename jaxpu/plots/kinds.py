@@ -134,6 +134,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"kind": "courses", "x": "update", "metrics": ["w_mean", "b"], "rows": False},
     ),
     "guided": ({"kind": "courses", "metrics": ["accuracy", "log_loss", "kept"]},),
+    "function": (),
 }
 """The figures of an experiment that asks for none, by its kind; those with nothing to show are left out."""
 DEFAULTS["observed"] = DEFAULTS["pu"][3:4]

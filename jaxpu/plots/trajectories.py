@@ -11,6 +11,9 @@ from matplotlib.ticker import MaxNLocator
 from jaxpu.plots.frames import NothingToShow, carried, finite, metric_name, run_columns, with_label
 from jaxpu.plots.style import BLUE, RED, WIDTH, headline, left_out, look, row_height, wrapped
 
+LINES = 40
+"""The largest number of runs of a panel that are drawn as lines of their own; more hide each other."""
+
 LEVELS = {"low90": 0.05, "low50": 0.25, "median": 0.5, "high50": 0.75, "high90": 0.95}
 
 
@@ -84,9 +87,13 @@ def _panel(axis: Axes, data: pl.DataFrame, marked: pl.DataFrame, metric: str) ->
     for width, alpha in (("50", 0.3), ("90", 0.16)) if n > 1 else ():
         low, high, name = band[f"low{width}"], band[f"high{width}"], f"middle {width} % of the seeds"
         axis.fill_between(epochs, low, high, color=BLUE, alpha=alpha, linewidth=0, label=name)
-    for run in marked.partition_by("label", "seed", maintain_order=True):
-        run = run.sort("epoch")
-        name = "run selected at F1 below 0.1"
+    every = marked["seed"].unique(maintain_order=True)
+    of = f" ({LINES} a panel)" if len(every) > LINES else ""
+    ordered = marked.filter(pl.col("seed").is_in(every.head(LINES).implode())).sort(
+        "seed", "epoch", maintain_order=True
+    )
+    for run in ordered.partition_by("seed", maintain_order=True):
+        name = f"run selected at F1 below 0.1{of}"
         axis.plot(run["epoch"], run[metric], color=RED, linewidth=0.9, marker=dots, label=name)
     axis.xaxis.set_major_locator(MaxNLocator(4, integer=True, steps=(1, 2, 5, 10)))
     axis.text(0.98, 0.04, f"n = {n}", transform=axis.transAxes, ha="right", fontsize=8)

@@ -62,8 +62,10 @@ def verdict_counts(selected: pl.DataFrame, rules: Sequence[str]) -> str:
     >>> verdict_counts(pl.DataFrame({"selection": "end", "verdict": ["inverted", "healthy", "healthy"]}), ["end"])
     'Verdicts at the end of training: healthy (2), inverted (1), of 3 runs.'
     """
-    if selected.is_empty() or not {"selection", "verdict"} <= {*selected.columns}:
+    if selected.is_empty() or "selection" not in selected.columns:
         return "No run has been recorded yet, so there is no answer."
+    if "verdict" not in selected.columns:
+        return f"{selected.height} runs, none of which is judged."
     told = []
     for rule in rules:
         mine = selected.filter(pl.col("selection") == rule)

@@ -139,6 +139,6 @@ def publish(folder: Path, experiment: Any, recorded: pl.DataFrame, provenance: M
         if not frame.is_empty():
             write_frame(folder / f"{name}.csv", frame)
     resolved = config.to_dict(experiment)
-    frames = frames_of({"runs": recorded, **made._asdict(), "paths": analysis.paths(recorded)}, resolved)
+    frames = frames_of({"runs": recorded, **made._asdict()}, resolved)
     write(folder, frames, provenance, resolved)
     return terminal.results(frames, resolved)

@@ -104,11 +104,17 @@ def _flat(value: Any) -> str:
 
 
 def origin(provenance: Mapping[str, Any]) -> Markdown:
-    """The command that repeats an experiment, and where its numbers are from, in a sentence."""
+    """The command that repeats an experiment, and where its numbers are from, in a sentence.
+
+    >>> told = {"runs": 4, "seeds": 2, "device": "cpu", "precision": ["float32"]}
+    >>> told |= {"run_seconds": 3.0, "compile_seconds": 1.0}
+    >>> origin({**told, "command": "jaxpu run quick", "commit": "0123456789ab"})
+    'Repeat: `jaxpu run quick`; 4 runs, 2 seeds a cell, 4 s on cpu in float32, commit `012345678`.'
+    """
     commit = str(provenance.get("commit") or "unknown")[:9] + (
         ", with uncommitted changes" if provenance.get("dirty") else ""
     )
-    precision = f" in {provenance['precision']}" if "precision" in provenance else ""
+    precision = f" in {', '.join(provenance['precision'])}" if "precision" in provenance else ""
     said = (
         f"{provenance['runs']} runs, {provenance['seeds']} seeds a cell, {took(provenance)} on {provenance['device']}"
     )

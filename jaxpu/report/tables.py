@@ -56,6 +56,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AUC", "auc", "median"),
         Column("kept", "kept", "median"),
     ),
+    "function": (),
 }
 """The columns of each kind of experiment; ``observed`` is ``pu`` where no true labels are known."""
 
@@ -66,6 +67,7 @@ NOTES = {
     "multiclass": "Measured on the test rows at the selected epoch; F1 and AUC are means over the classes.",
     "ensemble": "On the instances whose label training did not see. Inverted: runs with AUC at most 0.2.",
     "guided": "On the test rows after the last epoch; kept is the share of mixed pairs that the filter let through.",
+    "function": "What was computed for each seed stands among the other measures.",
 }
 NOTE = (
     "Numbers in brackets are 95 % intervals: bootstrap of the mean over seeds, Wilson for the share of runs (in "

@@ -4,6 +4,7 @@
       config.yaml  provenance.json  runs.parquet  and the tables, figures and page of the report
       parameters/  what runs keep for others, or for you
       parts/       only while an experiment runs: finished runs, and the state of the unfinished ones
+      shards/      where it is run in several processes (:mod:`jaxpu.runs.shards`): such a folder each
 
 Every file is written beside its place and moved there, so a reader, or a run after a crash, finds an old file or a
 new one, never half a file. All that is read back has a checksum: what is damaged, marked failed or foreign is named,
@@ -18,6 +19,7 @@ from jaxpu.runs.files import (
     Damaged,
     NothingFinished,
     ResultsError,
+    Unfinished,
     atomic_write,
     locked,
     read_frame,
@@ -27,9 +29,11 @@ from jaxpu.runs.files import (
     write_text,
 )
 from jaxpu.runs.folder import missing, read_config, read_folder, read_parameters
+from jaxpu.runs.gathering import experiment_of, gather
 from jaxpu.runs.inventory import check_version
 from jaxpu.runs.job import FORMAT, Functions, Job, Kind, Run, epoch_rows, identity
 from jaxpu.runs.provenance import commit, read_provenance, took, versions, write_provenance
+from jaxpu.runs.shards import Part, Shard
 from jaxpu.runs.store import Folder, Memory
 
 if TYPE_CHECKING:
@@ -44,10 +48,14 @@ __all__ = [
     "NothingFinished",
     "ResultsError",
     "Run",
+    "Shard",
+    "Unfinished",
     "atomic_write",
     "check_version",
     "commit",
     "epoch_rows",
+    "experiment_of",
+    "gather",
     "identity",
     "locked",
     "missing",
@@ -74,6 +82,7 @@ def run(
     *,
     fresh: bool = False,
     watch: "Callable[[Progress], None]" = lambda progress: None,
+    shard: Shard | None = None,
 ) -> "Outcome":
     """Run an experiment into a results folder, or what is left of it.
 
@@ -84,6 +93,7 @@ def run(
         folder: where results are kept; None keeps everything in memory.
         fresh: forget what the folder holds and start again.
         watch: called with the progress after every segment.
+        shard: the share of the seeds to run, into a folder of its own below ``folder``; None = all.
 
     Returns:
         All runs, provenance, failures (empty if all went well), and what runs have kept.
@@ -94,9 +104,11 @@ def run(
     """
     from jaxpu.runs.engine import Engine
 
-    engine = Engine(experiment, kind, watch)  # refuses what cannot run before anything is touched
+    # refuses what cannot run before anything is touched
+    engine = Engine(experiment, kind if shard is None else Part(kind, shard), watch)
     if folder is None:
         return engine.go(Memory())
+    folder = folder if shard is None else shard.below(folder)
     store = Folder(folder)
     with locked(folder):
         if fresh:

@@ -55,18 +55,18 @@ class Engine:
 
     def __init__(self, experiment: Any, kind: Kind, watch: Callable[[Progress], None]):
         self.experiment, self._watch = experiment, watch
-        self._asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
+        self.asked: PlacementConfig = getattr(experiment, "placement", None) or PlacementConfig()
         self.runs = tuple(kind.runs(experiment))
         self.jobs = tuple(kind.jobs(experiment, self.runs))
         check(self.runs, self.jobs)
-        self._placements = [resolve(self._asked, job) for job in self.jobs]
+        self.placements = [resolve(self.asked, job) for job in self.jobs]
         self._began, self._started = time.perf_counter(), datetime.datetime.now(datetime.UTC)
-        self._compile = 0.0
+        self._compile, self._each = 0.0, list[float]()
         self._used: list[Placement] = []
         self._finished: set[str] = set()
         self._failed: set[str] = set()
         self._failures: list[str] = []
-        self._epochs = 0
+        self._epochs = self._slot_epochs = 0
 
     def go(self, store: Folder | Memory) -> Outcome:
         """Run what a store does not hold yet."""
@@ -104,7 +104,7 @@ class Engine:
         return lost
 
     def _waves(self, store: Folder | Memory) -> None:
-        waiting = [(job, placement) for job, placement in zip(self.jobs, self._placements, strict=True)]
+        waiting = [(job, placement) for job, placement in zip(self.jobs, self.placements, strict=True)]
         while waiting:
             over = self._finished | self._failed
             ready = [pair for pair in waiting if over.issuperset(_needs(pair[0], self._finished))]
@@ -130,8 +130,8 @@ class Engine:
                 self._fail(store, lost, "runs that they need have failed")
             left = [run for run in left if run.run_id not in self._failed]
             if left:
-                with _precision(job):
-                    pool = Pool(job, placement, self._asked, store, needed, left[0], place)
+                with precision_of(job):
+                    pool = Pool(job, placement, self.asked, store, needed, left[0], place)
                 work.append((pool, deque(left)))
         if not work:
             return
@@ -144,16 +144,19 @@ class Engine:
         began = time.perf_counter()
 
         def compile_one(pool: Pool) -> None:
-            with _precision(pool.job):
+            with precision_of(pool.job):
                 pool.compile()
 
         with ThreadPoolExecutor() as threads:
             list(threads.map(compile_one, pools))
         self._compile += time.perf_counter() - began
         self._used += [pool.program.placement for pool in pools]
+        each = [f"{pool.compile_seconds:.1f}" for pool in pools]
+        self._tell(f"compiled in {time.perf_counter() - began:.1f} s" + (f" ({', '.join(each)})" if each[1:] else ""))
+        self._each += [round(pool.compile_seconds, 2) for pool in pools]
 
     def _run_pool(self, store: Folder | Memory, pool: Pool, waiting: deque[Run]) -> None:
-        with _precision(pool.job):
+        with precision_of(pool.job):
             back = pool.resume(waiting)
             if back:
                 self._tell(f"{back} unfinished runs go on where they stopped")
@@ -165,6 +168,7 @@ class Engine:
 
             try:
                 pool.work(waiting, on_segment)
+                self._slot_epochs += pool.slot_epochs
             except ResultsError:
                 raise
             except (RuntimeError, MemoryError, FloatingPointError) as error:
@@ -204,7 +208,9 @@ class Engine:
             "runs": len(self.runs),
             "epochs": self._epochs,
             "claims": claims_digest(self.experiment) if getattr(self.experiment, "claims", ()) else {},
+            "slot_epochs": self._slot_epochs,
             "compile_seconds": round(self._compile, 2),
+            "compile_seconds_each": self._each,
             "run_seconds": round(time.perf_counter() - self._began - self._compile, 2),
         }
 
@@ -223,7 +229,8 @@ def _once() -> Callable[[Tree, Any], Tree]:
     return lambda tree, sharding: jax.tree.map(lambda leaf: one(leaf, sharding), tree)
 
 
-def _precision(job: Job) -> contextlib.AbstractContextManager[Any]:
+def precision_of(job: Job) -> contextlib.AbstractContextManager[Any]:
+    """Double precision while a job is at work that asks for it."""
     return jax.enable_x64(True) if job.precision == "float64" else contextlib.nullcontext()
 
 

@@ -29,7 +29,11 @@ class ResultsError(RuntimeError):
     """A results folder that cannot be used as asked; the message says what to do."""
 
 
-class NothingFinished(ResultsError):
+class Unfinished(ResultsError):
+    """Runs are missing; what is there is kept."""
+
+
+class NothingFinished(Unfinished):
     """An experiment of which no run finished."""
 
 

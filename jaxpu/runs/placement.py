@@ -116,6 +116,24 @@ class Program:
         wide = bool(cast(Any, jax.config).jax_enable_x64)
         return compiled(self.placement, self.functions, self.static, self.epochs, structure, shapes, wide)
 
+    def computed(self, occupied: np.ndarray) -> int:
+        """Epochs that a segment computes: all of a chunk that holds a run, that of others beside it in vmap as well."""
+        return int(occupied.reshape(-1, self.placement.chunk).any(-1).sum()) * self.placement.chunk * self.epochs
+
+    def closed_up(self, occupied: np.ndarray) -> np.ndarray | None:
+        """An order of the slots that leaves fewer chunks with a run, on every device by itself; None if none does."""
+        chunk, across = self.placement.chunk, self.placement.mesh.shape["run"]
+        blocks = occupied.reshape(across, -1)
+        needed = -(-blocks.sum(-1) // chunk)
+        if (blocks.reshape(across, -1, chunk).any(-1).sum(-1) <= needed).all():
+            return None
+        starts = np.arange(across)[:, None] * blocks.shape[1]
+        return (np.argsort(~blocks, axis=-1, kind="stable") + starts).ravel()
+
+    def ordered(self, states: Tree, order: np.ndarray) -> Tree:
+        """The states in another order of the slots."""
+        return _reordered(self.by_run)(states, order)
+
     def empty_states(self, shared: Tree, inputs: Tree) -> Tree:
         """States of slots without a run: zeros of the right shapes, on the host."""
         key = jax.eval_shape(lambda: jax.random.key(0))
@@ -123,6 +141,11 @@ class Program:
         if any(jnp.issubdtype(leaf.dtype, jax.dtypes.extended) for leaf in jax.tree.leaves(shapes)):
             raise TypeError("a state holds a random key; expected its data, jax.random.key_data(key)")
         return jax.tree.map(lambda leaf: np.zeros((self.placement.slots, *leaf.shape), leaf.dtype), shapes)
+
+
+@functools.lru_cache(maxsize=32)
+def _reordered(sharding: NamedSharding) -> Callable[[Tree, Any], Tree]:
+    return jax.jit(lambda states, order: jax.tree.map(lambda leaf: leaf[order], states), out_shardings=sharding)
 
 
 @functools.lru_cache(maxsize=32)
@@ -156,7 +179,7 @@ def compiled(
 def _segment(
     at_once: int, functions: Functions, static: Hashable, epochs: int, shared: Tree, slots: Slots, states: Tree
 ) -> Segment:
-    """Advance every slot: a run that has not begun is initialised first, an empty slot costs nothing."""
+    """Advance every slot, a run that has not begun from its start; chunks without an unfinished run are skipped."""
 
     def one(each: tuple[Slots, Tree]) -> Segment:
         slot, state = each
@@ -169,8 +192,20 @@ def _segment(
         state, history = lax.cond(slot.phase == EMPTY, lambda state: (state, nothing), go, state)
         return state, history, functions.finished(static, state)
 
-    # a chunk of one is a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
-    return lax.map(one, (slots, states), batch_size=at_once if at_once > 1 else None)
+    if at_once == 1:  # a plain loop: vmap, even over one run, would turn "skip" into "compute and discard"
+        return lax.map(one, (slots, states))
+    go = jax.jit(jax.vmap(one))
+
+    def chunk(each: tuple[Slots, Tree]) -> Segment:
+        slot, state = each
+        over = jax.vmap(functools.partial(functions.finished, static))(state)
+        nothing = jax.tree.map(lambda a: jnp.full(a.shape, _gap(a.dtype), a.dtype), jax.eval_shape(go, each)[1])
+        idle = (slot.phase == EMPTY) | ((slot.phase == GOING) & over)
+        return lax.cond(idle.all(), lambda each: (each[1], nothing, over), go, each)
+
+    slots_here = slots.phase.shape[0]  # said, since an array may be empty
+    chunks = jax.tree.map(lambda a: a.reshape(slots_here // at_once, at_once, *a.shape[1:]), (slots, states))
+    return jax.tree.map(lambda a: a.reshape(slots_here, *a.shape[2:]), lax.map(chunk, chunks))
 
 
 def _gap(dtype: Any) -> float | int:

@@ -23,10 +23,9 @@ from jaxpu.runs.trees import pack_slots, unpack_slots
 
 @dataclasses.dataclass
 class Slot:
-    """One place in the program: the run in it, its inputs, and what it has recorded."""
+    """One place in the program: the run in it, and what it has recorded."""
 
     run: Run | None = None
-    inputs: Tree = None
     history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
     epochs: int = 0
 
@@ -77,14 +76,21 @@ class Pool:
         self._shared = place(job.shared, self.program.everywhere)
         self.slots = [Slot() for _ in range(placement.slots)]
         self._phases = np.full(placement.slots, EMPTY, np.int32)
-        self._example = self._inputs(example)
-        self._states: Any = self.program.empty_states(self._shared, self._example)
-        self._stacked: tuple[Any, Any] | None = None
+        alone = self._inputs(example)
+        self._states: Any = self.program.empty_states(self._shared, alone)
+        # an empty slot repeats the inputs of an example, or of the run that was there, and never trains
+        self._seeds = np.zeros(placement.slots, np.uint32)
+        self._stacked = jax.tree.map(lambda leaf: np.repeat(leaf[None], placement.slots, axis=0), alone)
+        self._placed: tuple[Any, Any] | None = None
         self._run: Callable[..., Any] | None = None
+        self.slot_epochs = 0
+        self.compile_seconds = 0.0
 
     def compile(self) -> None:
         """Compile the program without running it."""
+        began = time.perf_counter()
         self._run = self.program.compile(self._shared, self._arguments(), self._put(self._states))
+        self.compile_seconds = time.perf_counter() - began
 
     def resume(self, waiting: deque[Run]) -> int:
         """Put runs with a saved state back into slots, take them off ``waiting``, and say how many."""
@@ -95,20 +101,19 @@ class Pool:
             return 0
         run_ids, states, histories = saved
         by_id = {run.run_id: run for run in waiting}
-        free = iter(self._order())
-        back = 0
-        for place, run_id in enumerate(run_ids):
-            if run_id not in by_id or back >= len(self.slots):
-                continue
-            run, target = by_id[run_id], next(free)
+        free = self._order()
+        back = [(place, by_id.pop(name)) for place, name in enumerate(run_ids) if name in by_id][: len(free)]
+        for target, (place, run) in zip(free, back, strict=False):
             epochs = len(next(iter(histories[place].values())))
-            self._seat(target, Slot(run, self._inputs(run), histories[place], epochs), GOING)
+            self._seat(target, Slot(run, histories[place], epochs), GOING)
             for mine, theirs in zip(leaves, states, strict=True):
                 mine[target] = theirs[place]
-            waiting.remove(run)
-            back += 1
+        gone = {run.run_id for _, run in back}
+        left = [run for run in waiting if run.run_id not in gone]
+        waiting.clear()
+        waiting.extend(left)
         self._states = structure.unflatten(leaves)
-        return back
+        return len(back)
 
     def work(self, waiting: deque[Run], on_segment: Callable[[int, list[str]], None]) -> None:
         """Run until no run is left; ``on_segment(epochs run, runs that have finished)`` after each segment.
@@ -131,14 +136,35 @@ class Pool:
                 if slot.run:
                     segment = {name: values[place] for name, values in columns.items()}
                     epochs += slot.append(segment, over=bool(over[place]))
+            vmapped = self.program.placement.chunk > 1
+            self.slot_epochs += self.program.computed(self._phases != EMPTY) if vmapped else epochs
             self._phases[self._phases == START] = GOING
             finished = self._write_finished(over, states)
             self._fill(waiting)
+            states = states if waiting else self._closed_up(states)
             if self._store.keeps_state and time.monotonic() - saved >= self._checkpoint_seconds:
                 self._save(states)
                 saved = time.monotonic()
             on_segment(epochs, finished)
         self._store.drop(self._name)
+
+    def trial(self, runs: deque[Run]) -> int:
+        """Run the first segment of some runs, to see what it costs, and keep nothing of it; its epochs."""
+        assert self._run is not None  # compiled before it works
+        self._fill(runs)
+        jax.block_until_ready(self._run(self._shared, self._arguments(), self._put(self._states)))
+        return self.program.epochs
+
+    def _closed_up(self, states: Any) -> Any:
+        """Put the last runs into as few chunks as hold them: a chunk without a run is skipped."""
+        order = self.program.closed_up(self._phases != EMPTY)
+        if order is None:
+            return states
+        self.slots = [self.slots[place] for place in order]
+        self._phases, self._seeds = self._phases[order], self._seeds[order]
+        self._stacked = jax.tree.map(lambda rows: rows[order], self._stacked)
+        self._placed = None
+        return self.program.ordered(states, order)
 
     def _save(self, states: Any) -> None:
         """Write down the state of the runs that have begun."""
@@ -150,7 +176,20 @@ class Pool:
         return jax.tree.map(np.asarray, self.job.inputs(run, self._needed(run)))
 
     def _seat(self, place: int, slot: Slot, phase: int) -> None:
-        self.slots[place], self._phases[place], self._stacked = slot, phase, None
+        """Put a run into a slot, its inputs into their place among those of all, or empty it."""
+        self.slots[place], self._phases[place] = slot, phase
+        if slot.run is None:
+            return
+        (mine, shape), (stack, wanted) = (jax.tree.flatten(tree) for tree in (self._inputs(slot.run), self._stacked))
+        fits = shape == wanted and all(
+            a.shape == b.shape[1:] and a.dtype == b.dtype for a, b in zip(mine, stack, strict=True)
+        )
+        if not fits:
+            shapes = sorted({tuple(leaf.shape for leaf in leaves) for leaves in (mine, [b[0] for b in stack])})
+            raise ValueError(f"inputs of the runs of one job differ in shape or type: {shapes}; pad them")
+        for row, rows in zip(mine, stack, strict=True):
+            rows[place] = row
+        self._seeds[place], self._placed = slot.run.seed, None
 
     def _order(self) -> list[int]:
         """Slots in the order in which they are filled: round the devices, so that each has its share."""
@@ -161,21 +200,13 @@ class Pool:
     def _fill(self, waiting: deque[Run]) -> None:
         for place in self._order():
             if self.slots[place].run is None and waiting:
-                run = waiting.popleft()
-                self._seat(place, Slot(run, self._inputs(run)), START)
+                self._seat(place, Slot(waiting.popleft()), START)
 
     def _arguments(self) -> Slots:
-        """The slots on the devices; an empty one repeats the inputs of an example, and never trains."""
-        stacked = self._stacked
-        if stacked is None:
-            seeds = np.array([slot.run.seed if slot.run else 0 for slot in self.slots], np.uint32)
-            inputs = [slot.inputs if slot.run else self._example for slot in self.slots]
-            shapes = {tuple(leaf.shape for leaf in jax.tree.leaves(one)) for one in inputs}
-            if len(shapes) > 1:
-                raise ValueError(f"inputs of the runs of one job differ in shape: {sorted(shapes)}; pad them")
-            together = jax.tree.map(lambda *leaves: np.stack(leaves), *inputs)
-            stacked = self._stacked = (self._put(seeds), self._put(together))
-        return Slots(self._put(self._phases.copy()), *stacked)
+        """The slots on the devices, which on CPU may keep the very arrays that they are given: copies."""
+        if self._placed is None:
+            self._placed = self._put(self._seeds.copy()), self._put(jax.tree.map(np.copy, self._stacked))
+        return Slots(self._put(self._phases.copy()), *self._placed)
 
     def _put(self, tree: Any) -> Any:
         return jax.device_put(tree, self.program.by_run)

@@ -100,6 +100,8 @@ class Folder:
         runs, foreign = gathered(frames, wanted)
         if foreign:
             notes.append(f"{self.path} holds {foreign} runs that this experiment does not ask for")
+        if runs is None and (self.path / "shards").is_dir():
+            notes.append(f"{self.path} holds shards that are not gathered; jaxpu gather {self.path} does that")
         return Inventory(runs, tuple(notes + self._damaged() + self._failures() + self._strangers()), foreign)
 
     def add(self, name: str, runs: pl.DataFrame) -> None:

@@ -1,5 +1,10 @@
-"""What formulas say of training without doing any of it: loss geometry, the mean field, an aggregator's flow."""
+"""What formulas say of training without doing any of it: loss geometry, the mean field, an aggregator's flow, mixup.
 
+What mixup does has a module a concept: ``mixup_loss`` (standard loss and three regularisers), ``glm``, ``mixupe``,
+``rademacher``, ``random_features`` (gradient flow), ``rare_features``, ``gradient_noise``.
+"""
+
+from jaxpu.theory import glm, gradient_noise, mixup_loss, mixupe, rademacher, random_features, rare_features
 from jaxpu.theory.aggregator import (
     FastEnd,
     LinearFlow,
@@ -28,11 +33,18 @@ __all__ = [
     "fixed_points",
     "flip_time",
     "flow_at",
+    "glm",
+    "gradient_noise",
     "grid",
     "healing_time",
     "iterate",
     "linear_flow",
+    "mixup_loss",
+    "mixupe",
     "penalty_shape",
+    "rademacher",
+    "random_features",
+    "rare_features",
     "risk_shape",
     "setting",
     "sign_changes",

@@ -29,6 +29,7 @@ from jax import Array
 from jax import numpy as jnp
 from jaxtyping import Float
 
+from jaxpu import linalg
 from jaxpu.losses import inverse_frequency, row_weights
 from jaxpu.types import Labeled, Mask, Scalar, ScalarLike
 
@@ -154,7 +155,7 @@ def linear_flow(
     p = jax.nn.sigmoid(jnp.asarray(at, ratings.dtype))
     curvature = p * (1 - p)
     phi = jnp.concatenate([ratings, jnp.ones_like(ratings[:1])])
-    rates, modes = jnp.linalg.eigh(curvature * (phi * share[None, :]) @ phi.T)
+    rates, modes = linalg.eigh(curvature * (phi * share[None, :]) @ phi.T)
     forcing = phi @ (share * (positive - p + curvature * at))
     ones, zeros = share * positive, share * ~positive
     direction = phi @ ones / ones.sum() - phi @ zeros / zeros.sum()

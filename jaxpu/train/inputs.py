@@ -74,6 +74,7 @@ class Config:
         probes: (name, function of :class:`ProbeInput`) recorded each epoch as ``probe_<name>``.
         row_sharding: how the rows of one step are split over devices; None = not.
         truth: whether true labels are known; without, metrics that need them are left out.
+        directional: whether there is a directional penalty.
 
     Raises:
         ValueError: a rule needs true labels, and they are not known; with those that need none.
@@ -97,6 +98,7 @@ class Config:
     outputs: int = 1
     optimizer: Choice = USUAL
     truth: bool = True
+    directional: bool = False
 
     def __post_init__(self) -> None:
         for rule in () if self.truth else self.rules:

@@ -147,6 +147,7 @@ def static_part(
             optimizer=optimizers.choice(t),
             truth=shared.truth,
             probes=probes.resolve(cell.probes),
+            directional=t.directional_penalty > 0,
         )
     except ValueError as error:
         raise ConfigError(f"selection.rules: {error}") from None
@@ -155,7 +156,7 @@ def static_part(
 def _check(cell: Cell, shared: data.Arrays, outputs: int) -> None:
     """Whether network, method and probes fit the data."""
     shape = shared.x.shape[1:]
-    if cell.model.module is None and cell.model.name in ("cnn", "resnet") and len(shape) not in (2, 3):
+    if cell.model.module is None and cell.model.name not in ("linear", "mlp") and len(shape) not in (2, 3):
         raise ConfigError(
             f"model.name: {cell.model.name!r} wants images, rows of shape (h, w) or (h, w, c); those of "
             f"{cell.dataset} have shape {shape} (digits are images with data.options {{as_images: 1}})"

@@ -17,7 +17,7 @@ from jaxpu.methods.objective import Hyper
 from jaxpu.selection import RuleChoice
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
-from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer, train_columns, update
+from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer, update
 
 # What random numbers are for: a run's key is folded with one of these, then with the epoch.
 INIT, SHUFFLE, LAMBDA, STEPS = range(4)
@@ -176,7 +176,17 @@ def _trained(
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))
     start = Carry(state.params, state.model_state, state.opt_state, state.memory)
     after, terms = lax.scan(step, start, (rows, mask, lam, keys))
-    return state._replace(**after._asdict(), epoch=state.epoch + 1), train_columns(terms, config)
+    return state._replace(**after._asdict(), epoch=state.epoch + 1), _train_columns(terms)
+
+
+def _train_columns(steps: StepTerms) -> History:
+    """Means over the steps that were not skipped."""
+    used = 1.0 - steps.skipped
+    total = jnp.maximum(used.sum(), 1.0)
+    means = {name: (used * value).sum() / total for name, value in (steps.terms._asdict() | dict(steps.more)).items()}
+    return {f"train_{name}": value for name, value in means.items()} | {
+        "train_skipped": (steps.skipped * steps.counted).sum() / steps.counted.sum()
+    }
 
 
 def _fold(key: Array, purpose: int, number: Array | int) -> Array:

@@ -5,21 +5,26 @@ recorded as ``probe_<name>``. A configuration says ``probes: [weight_norm, "pack
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 
-from jaxpu import losses
+from jaxpu import losses, mixup
 from jaxpu.errors import unknown
 from jaxpu.functions import load
 from jaxpu.margins import one_hot, own_margin
+from jaxpu.theory import gradient_noise as per_example
+from jaxpu.theory import mixupe
 from jaxpu.train.inputs import ProbeInput
 from jaxpu.types import Scalar
 
 Probe = Callable[[ProbeInput], Array]
 AT_ONCE = 256
 """Rows that are differentiated at a time."""
+DRAWS = 16
+"""Passes over the training rows that the gradient of mixup's loss is taken from."""
 
 
 def weight_norm(seen: ProbeInput) -> Scalar:
@@ -56,12 +61,87 @@ def mean_margin(seen: ProbeInput) -> Scalar:
     return _mean(margins, seen)
 
 
+def gradient_norm(seen: ProbeInput) -> Scalar:
+    """Norm of the gradient of the mean cross-entropy of the training rows, by the network as it predicts: GradNorm."""
+    loss, rows = _row_loss(seen), (seen.x_train, seen.data.y[seen.data.train])
+    mean = per_example.mean_gradient(loss, seen.variables.params, rows, _shares(seen))
+    return jnp.sqrt(per_example.squared_norm(mean))
+
+
+def gradient_noise(seen: ProbeInput) -> Scalar:
+    """Root mean square distance of the rows' gradients from their mean: :mod:`jaxpu.theory.gradient_noise`."""
+    loss, rows = _row_loss(seen), (seen.x_train, seen.data.y[seen.data.train])
+    return per_example.gradients(loss, seen.variables.params, rows, counts=seen.data.counts).noise
+
+
+def mixup_gradient_norm(seen: ProbeInput) -> Scalar:
+    """As :func:`gradient_norm`, of mixup's loss at ``training.alpha``, from two halves of draws, so without bias.
+
+    The sign is that of the product of the halves: where the norm is small it is noise about 0.
+    """
+    loss, params, share = _row_loss(seen), seen.variables.params, _shares(seen)
+
+    def half(keys: Array) -> Any:
+        each = lax.map(lambda key: per_example.mean_gradient(loss, params, _mixed(seen, key), share), keys)
+        return jax.tree.map(lambda leaf: leaf.mean(axis=0), each)
+
+    keys = jax.random.split(jax.random.key(0), (2, DRAWS // 2))
+    return per_example.without_bias(half(keys[0]), half(keys[1]))
+
+
+def mixup_gradient_noise(seen: ProbeInput) -> Scalar:
+    """As :func:`gradient_noise`, of mixup's loss at ``training.alpha``, from one draw of partners and λ."""
+    mixed = _mixed(seen, jax.random.key(1))
+    return per_example.gradients(_row_loss(seen), seen.variables.params, mixed, counts=seen.data.counts).noise
+
+
+def least_alpha(seen: ProbeInput) -> Scalar:
+    """The least coefficient α_ik of mixup's first-order term over rows and logits: :mod:`jaxpu.theory.mixupe`."""
+    found = mixupe.parts(lambda x: seen.logits(x[None])[0], *_labeled_rows(seen))
+    return jnp.where(seen.data.counts[:, None] > 0, found.alpha, jnp.inf).min()
+
+
+def negative_q(seen: ProbeInput) -> Scalar:
+    """Share of the training rows whose loss falls on the way to the mean row, q < 0: :mod:`jaxpu.theory.mixupe`."""
+    q = mixupe.toward_mean(lambda x: seen.logits(x[None])[0], *_labeled_rows(seen))
+    return _mean((q < 0).astype(q.dtype), seen)
+
+
+def _row_loss(seen: ProbeInput) -> Callable[[Any, tuple[Array, Array]], Scalar]:
+    return lambda params, row: losses.cross_entropy(seen.logits(row[0][None], params), row[1][None])
+
+
+def _labels(seen: ProbeInput) -> Array:
+    y = seen.data.y[seen.data.train]
+    outputs = jax.eval_shape(seen.logits, seen.x_train[:1]).shape[1:]
+    return (one_hot(y, *outputs) if outputs else y).astype(seen.x_train.dtype)
+
+
+def _labeled_rows(seen: ProbeInput) -> tuple[Array, Array, Array]:
+    """Rows, labels of the logits' shape, and the mean row."""
+    return seen.x_train, _labels(seen), jnp.tensordot(_shares(seen), seen.x_train, 1)
+
+
+def _mixed(seen: ProbeInput, key: Array) -> tuple[Array, Array]:
+    """Every training row with a partner, any of them, and a λ of its own."""
+    partners, coefficients = jax.random.split(key)
+    n = len(seen.data.train)
+    partner = jax.random.randint(partners, (n,), 0, seen.data.n_train)
+    lam = mixup.sample(coefficients, seen.hyper.alpha, (n,))
+    return mixup.mix(seen.x_train, partner, lam), mixup.mix(_labels(seen), partner, lam)
+
+
+def _shares(seen: ProbeInput) -> Array:
+    return seen.data.counts / seen.data.counts.sum()
+
+
 def _mean(values: Array, seen: ProbeInput) -> Scalar:
     """Mean over the training rows that are no padding."""
     return jnp.vdot(values, seen.data.counts) / seen.data.counts.sum()
 
 
-_OF_LABELS = (input_loss_gradient_norm, mean_margin)
+_OF_LABELS = (input_loss_gradient_norm, mean_margin, gradient_norm, gradient_noise, mixup_gradient_norm)
+_OF_LABELS += (mixup_gradient_noise, least_alpha, negative_q)
 """Those that need true labels."""
 
 PROBES: dict[str, Probe] = {f.__name__: f for f in (weight_norm, input_gradient_norm, *_OF_LABELS)}

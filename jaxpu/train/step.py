@@ -14,8 +14,8 @@ from jaxpu import mixup, models
 from jaxpu.margins import one_hot
 from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
-from jaxpu.train import optimizers
-from jaxpu.train.inputs import Config, Data, History, features
+from jaxpu.train import directional, optimizers
+from jaxpu.train.inputs import Config, Data, features
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -120,6 +120,8 @@ def update(
         loss = functools.partial(_loss, keys, **given)
     else:
         loss = functools.partial(_mixed_loss, keys, weigh=weigh, over_rows=over_rows, **given)
+    if config.directional:
+        loss = _penalised(loss, directional.mean_row(data), **given)
     grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
     change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
     params = cast(models.Params, optax.apply_updates(carry.params, change))
@@ -160,6 +162,13 @@ def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callabl
     """From parameters to the logits of the batch, without dropout, with the network's state as it is."""
     model = models.build(config.model, batch.x.shape[1:], config.outputs)
     return lambda params: model.logits(models.Variables(params, state), batch.x)
+
+
+def _penalised(loss: Any, centre: Array, *, batch: _Batch, carry: Carry, config: Config, hyper: Hyper) -> Any:
+    context = {"labeled": batch.labeled, "mask": batch.mask, "y": batch.y} | _context(batch, carry, config)
+    risk = functools.partial(objective.base_risk, config.objective, hyper, **context)
+    network = lambda params, x: _forward(batch._replace(x=x), carry.model_state, config)(params)  # noqa: E731
+    return directional.penalised(loss, network, risk, hyper.directional_penalty, batch.x, centre)
 
 
 def _context(batch: _Batch, carry: Carry, config: Config) -> dict[str, Any]:
@@ -238,13 +247,3 @@ def _mixed(keys: StepKeys, batch: _Batch, carry: Carry, config: Config) -> tuple
     logits, key = functools.partial(model.logits, before), jax.random.fold_in(keys.partner, WEIGH)
     seen = Seen(x, batch.y, partner, lam, batch.mask, batch.places, model, before, logits, key, batch.progress)
     return seen, mixup.mix(hard.astype(batch.x.dtype), partner, lam)
-
-
-def train_columns(steps: StepTerms, config: Config) -> History:
-    """Means over the steps that were not skipped."""
-    used = 1.0 - steps.skipped
-    total = jnp.maximum(used.sum(), 1.0)
-    means = {name: (used * value).sum() / total for name, value in (steps.terms._asdict() | dict(steps.more)).items()}
-    return {f"train_{name}": value for name, value in means.items()} | {
-        "train_skipped": (steps.skipped * steps.counted).sum() / steps.counted.sum()
-    }

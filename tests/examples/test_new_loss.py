@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from contract import check_risk
 from examples import new_loss
 
@@ -16,6 +17,7 @@ def test_a_new_loss_is_one_short_file_that_keeps_the_contract():
     assert "new_loss:ranked@" in risk_identity(new_loss.METHOD)["risk"]
 
 
+@pytest.mark.slow
 def test_it_trains_on_spambase_beside_ours(tmp_path):
     own = {"risk": "examples.new_loss:ranked", "name": "ranked", "margin": 2, "decision": "quantile"}
     outcome = api.sweep(new_loss.SMALL | {"methods": [own, "nnpu"], "seeds": 2}, folder=tmp_path)

@@ -9,8 +9,15 @@ whatever else ran before. What cannot be estimated is NaN, never a made-up numbe
 two values, or of values that are not all finite. To leave NaN values out, do so before calling.
 """
 
+from jaxpu.analysis.stats.bootstrap import Interval, mean_intervals, median_intervals
 from jaxpu.analysis.stats.comparisons import holm, mean_test, median_test, paired_difference
-from jaxpu.analysis.stats.estimates import Interval, interquartile_mean, mean_interval, median_interval, wilson
+from jaxpu.analysis.stats.estimates import (
+    interquartile_mean,
+    interquartile_means,
+    mean_interval,
+    median_interval,
+    wilson,
+)
 from jaxpu.analysis.stats.shares import paired_shares, share_test
 from jaxpu.analysis.stats.tested import Tested, snapped
 
@@ -19,9 +26,12 @@ __all__ = [
     "Tested",
     "holm",
     "interquartile_mean",
+    "interquartile_means",
     "mean_interval",
+    "mean_intervals",
     "mean_test",
     "median_interval",
+    "median_intervals",
     "median_test",
     "paired_difference",
     "paired_shares",

@@ -5,21 +5,13 @@ whatever else ran before. What cannot be estimated is NaN, never a made-up numbe
 two values, or of values that are not all finite. To leave NaN values out, do so before calling.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import math
 
 import numpy as np
 from jaxtyping import Float
 from numpy.typing import ArrayLike
 
-_BATCH_ELEMENTS = 4_000_000  # resampled numbers held at once: BCa's jackknife alone would need n² of them
-
-
-class Interval(NamedTuple):
-    """The two ends of a confidence interval, numbers, or arrays of them; both NaN where the data cannot tell."""
-
-    low: Any
-    high: Any
+from jaxpu.analysis.stats.bootstrap import Interval, mean_intervals, median_intervals
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
@@ -50,10 +42,12 @@ def wilson(successes: int, n: int, level: float = 0.95) -> Interval:
         raise ValueError(f"successes must lie between 0 and n = {n}; got {successes}")
     if n == 0:
         return Interval(0.0, 1.0)
-    from scipy import stats as scipy_stats  # takes two seconds to import
+    from scipy import special  # takes a while to import
 
-    low, high = scipy_stats.binomtest(successes, n).proportion_ci(confidence_level=level, method="wilson")
-    return Interval(float(low), float(high))
+    z = float(special.ndtri((1 + level) / 2))
+    share, whole = successes / n, 2 * (n + z**2)
+    middle, half = (2 * n * share + z**2) / whole, z / whole * math.sqrt(4 * n * share * (1 - share) + z**2)
+    return Interval(middle - half if successes else 0.0, middle + half if successes < n else 1.0)
 
 
 def mean_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999) -> Interval:
@@ -80,7 +74,9 @@ def mean_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, resa
     >>> mean_interval([0.5])
     Interval(low=nan, high=nan)
     """
-    return _bootstrap(values, np.mean, "BCa", level, seed, resamples)
+    check_level(level)
+    low, high = mean_intervals(sample_of(values)[None], level, seed=seed, resamples=resamples)
+    return Interval(float(low[0]), float(high[0]))
 
 
 def median_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, resamples: int = 4999) -> Interval:
@@ -105,7 +101,9 @@ def median_interval(values: ArrayLike, level: float = 0.95, *, seed: int = 0, re
     >>> median_interval([1.0, 2.0, 3.0, 4.0, 5.0])
     Interval(low=1.0, high=5.0)
     """
-    return _bootstrap(values, np.median, "percentile", level, seed, resamples)
+    check_level(level)
+    low, high = median_intervals(sample_of(values)[None], level, seed=seed, resamples=resamples)
+    return Interval(float(low[0]), float(high[0]))
 
 
 def interquartile_mean(values: ArrayLike) -> float:
@@ -128,36 +126,21 @@ def interquartile_mean(values: ArrayLike) -> float:
     >>> interquartile_mean([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 700.0])
     3.5
     """
-    sample = sample_of(values)
-    if sample.size == 0 or np.isnan(sample).any():
-        return float("nan")
-    from scipy import stats as scipy_stats  # takes two seconds to import
-
-    return float(scipy_stats.trim_mean(sample, 0.25))
+    return float(interquartile_means(sample_of(values)[None])[0])
 
 
-def _bootstrap(
-    values: ArrayLike, statistic: Callable, method: str, level: float, seed: int, resamples: int
-) -> Interval:
-    check_level(level)
-    sample = sample_of(values)
-    if sample.size < 2 or not np.isfinite(sample).all():
-        return Interval(float("nan"), float("nan"))
-    # Equal up to rounding counts as equal: BCa would divide one rounding error by another.
-    if np.ptp(sample) <= 1e-12 * np.abs(sample).max():
-        return Interval(float(sample[0]), float(sample[0]))
-    from scipy import stats as scipy_stats  # takes two seconds to import
+def interquartile_means(samples: Float[np.ndarray, "k n"]) -> Float[np.ndarray, " k"]:
+    """:func:`interquartile_mean` of k samples of n numbers each.
 
-    interval = scipy_stats.bootstrap(
-        (sample,),
-        statistic,
-        n_resamples=resamples,
-        batch=max(1, _BATCH_ELEMENTS // sample.size),
-        confidence_level=level,
-        method=method,
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return Interval(float(interval.low), float(interval.high))
+    >>> interquartile_means(np.array([[0.0, 1.0, 2.0, 700.0], [1.0, 1.0, 1.0, 2.0]])).tolist()
+    [1.5, 1.0]
+    """
+    k, n = samples.shape
+    if n == 0:
+        return np.full(k, np.nan)
+    cut = n // 4
+    middle = np.partition(samples, (cut, n - cut - 1), axis=-1)[:, cut : n - cut]
+    return np.where(np.isnan(samples).any(-1), np.nan, middle.mean(-1))
 
 
 def sample_of(values: ArrayLike) -> Float[np.ndarray, " n"]:
