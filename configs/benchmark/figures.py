@@ -25,8 +25,8 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     """The tables that the text places, of the experiments that are there."""
     found = {name: results.frame(name, "selected").collect() for name in results.done}
     made: dict[str, pl.DataFrame] = {}
-    if "scar" in found:
-        scar = _scored(found["scar"])
+    scar = _scored(found["scar"]) if "scar" in found else None
+    if scar is not None:
         both = pl.concat([scar, *(_scored(found[name]) for name in ("scar_large",) if name in found)])
         made |= {
             "beside": beside(both, published()),
@@ -37,7 +37,7 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
         }
     if "vary_c" in found:
         made["originals"] = pooled(found["vary_c"], published())
-    if "scar" in found and "connect4_share" in found:
+    if scar is not None and "connect4_share" in found:
         made["share"] = share(scar, _scored(found["connect4_share"]))
     if "validation" in found:
         made["validation"] = by_size(found["validation"])

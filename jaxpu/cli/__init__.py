@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
@@ -127,7 +128,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         # tyro takes unions of annotated types, which the type system has no way to say
         command = parsed(lambda: tyro.cli(Command, prog="jaxpu", description=_DESCRIPTION, args=arguments))  # pyright: ignore[reportArgumentType, reportCallIssue]
-        code = _do(command)
+        code = ACTIONS[type(command)](command)
         sys.stdout.flush()
         sys.exit(code)
     except SystemExit:
@@ -163,19 +164,6 @@ def _about(command: Any) -> str:
     """The file or folder of a command."""
     names = ("table", "config", "folder", "file")
     return cut(str(next((getattr(command, name) for name in names if hasattr(command, name)), "jaxpu")))
-
-
-def _do(command: Any) -> int:
-    done: dict[type, Any] = {
-        own.Fit: own.fit, own.Score: own.score, Run: _run, Gather: _gather, Report: _report, Analyze: analyze,
-        Diagnose: diagnose, Data: data, List: lambda _: list_all(), Version: _version,
-    }  # fmt: skip
-    return done[type(command)](command)
-
-
-def _version(_: Version) -> int:
-    print(f"jaxpu {jaxpu.__version__}")
-    return 0
 
 
 def _run(command: Run) -> int:
@@ -248,3 +236,15 @@ def _report(command: Report) -> int:
     found = finished.read(command.folder)
     _publish(command.folder, found.experiment, found.runs, found.provenance)
     return int(found.missing > 0)
+
+
+def _version(_: Version) -> int:
+    print(f"jaxpu {jaxpu.__version__}")
+    return 0
+
+
+ACTIONS: dict[type, Callable[[Any], int]] = {
+    own.Fit: own.fit, own.Score: own.score, Run: _run, Gather: _gather, Report: _report, Analyze: analyze,
+    Diagnose: diagnose, Data: data, List: lambda _: list_all(), Version: _version,
+}  # fmt: skip
+"""What each command does; its exit status."""

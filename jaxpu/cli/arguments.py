@@ -37,21 +37,6 @@ def in_order(arguments: Sequence[str]) -> list[str]:
     return ["run", *words, *options]
 
 
-def override(word: str) -> tuple[str, Any]:
-    """A word ``dotted.path=value`` as path and value, which is YAML."""
-    import yaml
-
-    from jaxpu.config import ConfigError, load_yaml
-
-    path, equals, text = word.partition("=")
-    if not equals or not path:
-        raise ConfigError(f"expected dotted.path=value, got {word!r}; for example training.lr=1e-3")
-    try:
-        return path, load_yaml(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"override {path}: {text!r} is not a YAML value: {error}") from None
-
-
 def home(path: Path) -> Path:
     """A path with a leading ``~`` as the home folder, as the readers of files have it."""
     return Path(os.path.expanduser(path))

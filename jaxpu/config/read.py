@@ -4,7 +4,7 @@ import difflib
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -102,7 +102,7 @@ def on_datasets(raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         chosen: Any = {"data.name": list(names), **{path: v for path, v in grid.items() if path != "data.name"}}
     else:
         chosen = [row for name in names for row in _rows_of(grid, name)]
-    replaced = ("name",) if "data.name" in swept(grid) else ("name", "options")
+    replaced = ("name",) if "data.name" in swept(cast(Any, grid)) else ("name", "options")
     claims = [c for c in raw.get("claims", ()) if not _datasets_of(c) - set(names)]
     return {
         **raw,

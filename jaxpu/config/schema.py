@@ -17,10 +17,9 @@ class ModelConfig:
     """The network.
 
     Attributes:
-        name: ``linear``, ``mlp``, or one that wants images, one grey value a pixel, (h, w), or colours, (h, w, c):
-            ``cnn``, ``resnet`` (digits are 8 x 8), and the networks of the benchmark of PU methods, whose layers
-            are fixed: ``lenet`` (28 x 28), ``cifar_net`` (32 x 32) and ``mri_net`` (128 x 128; any multiple of 16),
-            the last two with BatchNorm.
+        name: ``linear``, ``mlp``, or one that wants images, (h, w) or (h, w, c): ``cnn``, ``resnet``, and the networks
+            of the benchmark of PU methods, whose layers are fixed: ``lenet`` (28 x 28), ``cifar_net`` (32 x 32) and
+            ``mri_net`` (128 x 128; any multiple of 16), the last two with BatchNorm.
         hidden: widths of the hidden layers (``mlp``, and behind the convolutions of ``cnn``). dropout: rate after each
             of the first of them; rates beyond the last layer are not used.
         channels: of ``cnn`` one 3 x 3 convolution each, halving height and width; of ``resnet`` one stage each.
@@ -98,8 +97,7 @@ class TrainingConfig:
             ``warmup_cosine`` = from 0 along a line for the share ``warmup`` of all steps, then cosine, ``step`` = times
             ``factor`` after every ``every`` epochs.
         momentum: of ``sgd``, nesterov = Nesterov's form of it. b1, b2, eps: of ``adam``, ``adamw`` and ``nadam``.
-        directional_penalty: weight of Σ_i |∂R/∂z_i · J_i (x̄ - x_i)|, the change of the risk R on the way to the mean
-            row, see :mod:`jaxpu.theory.mixupe`: of MixupE it is η α/(2α+1). 0 = there is none.
+        directional_penalty: weight of Σ_i |∂R/∂z_i · J_i (x̄ - x_i)|, see :mod:`jaxpu.theory.mixupe`; 0 = none.
         alpha: of λ ~ Beta(α, α), 0 = no mixup. alpha_schedule: over the epochs. lam_per: one λ a ``batch`` or ``row``.
         evaluate_every: every so many epochs, and at the last, the network is evaluated, on all sets; what is recorded
             of them in the other epochs is NaN, and selection rules see the evaluated epochs alone.
