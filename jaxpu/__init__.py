@@ -2,7 +2,7 @@
 
 Importing this package costs nothing; import what you need from it:
 
-- ``jaxpu.fit(x, s, method="nnpu", prior=0.4)``: networks on your own rows, one a seed;
+- ``jaxpu.fit(x, s)``: scores of your own rows, and how many are positive; with ``method="nnpu"`` networks, one a seed;
 - ``jaxpu.sweep(experiment)``: a whole experiment, in memory or in a folder;
 - ``jaxpu.gather(folder)``: what its shards on several machines have left there;
 - ``from jaxpu import losses, mixup``: pure functions, nothing but jax behind them;

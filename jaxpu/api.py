@@ -1,6 +1,6 @@
 """The library without files: eight seeds on your own rows, or a whole experiment, in one call.
 
-fit(x, s, method=..., prior=...) ──► Fit: scores, probabilities, runs, verdicts
+fit(x, s, method=..., prior=...) ──► Fit: scores, probabilities, share of positives, verdicts
 sweep(experiment, data=...)      ──► Outcome: runs, provenance; with shard="i/n" a share of its seeds
 gather(folder)                   ──► what all shards have left there
 """
@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from jaxpu import config, kinds, runs
-from jaxpu.config import ConfigError, Experiment, unknown
+from jaxpu import config, kinds, own, runs
+from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
 from jaxpu.fitted import Fit
-from jaxpu.methods import Method
+from jaxpu.own import is_auto
 
 if TYPE_CHECKING:
     import polars as pl
@@ -160,88 +160,66 @@ def fit(
     s: Any = None,
     *,
     y: Any = None,
-    method: str | Mapping[str, Any] | Method,
-    prior: float,
-    seeds: int = 8,
+    method: Any = "auto",
+    prior: float | None = None,
+    seeds: int | None = None,
     model: Any = None,
     optimizer: Any = None,
     scenario: Scenario = "single_set",
     folder: str | Path | None = None,
+    random_state: int = 0,
     **settings: Any,
 ) -> Fit:
-    """Train networks on positive and unlabeled rows, one a seed, and say what became of them.
+    """Score positive and unlabeled rows, estimate how many are positive, and say what became of the runs.
 
-    Features are standardised by the training rows. A tenth of the rows (``validation``) is held out to choose the
-    epoch, by a rule that needs no true label.
+    "auto" cross-fits classifiers of labeled against unlabeled rows, chooses one without any true label, and scores each
+    row by classifiers that have not seen it; it takes tables with strings, dates and gaps. A method's name trains
+    networks, one a seed: features are standardised by the training rows, and a tenth of the rows (``validation``) is
+    held out to choose the epoch, by a rule that needs no true label.
 
     Args:
-        x: features, (n, ...), an array or a data frame of numbers.
-        s: observed labels (n,): 1 where a row is labeled positive, else unlabeled; None = drawn from y.
+        x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels.
+        s: observed labels (n,): 1 where a row is labeled positive, else unlabeled; None = drawn from y (networks only).
         y: true labels (n,) if they are known: for metrics and verdicts, never for training.
-        method: the name of a preset (``jaxpu list``), a mapping that changes one, or a :class:`jaxpu.methods.Method`.
-        prior: π, the share of positives among the unlabeled rows.
-        seeds: how many networks. model: a preset's name, a mapping of settings, a :class:`jaxpu.config.ModelConfig`,
+        method: "auto"; a scikit-learn classifier, or a mapping of several by name, in place of its candidates; the
+            name of a preset (``jaxpu list``), a mapping that changes one, or a :class:`jaxpu.methods.Method`.
+        prior: π, the share of positives among the unlabeled rows; None = estimated (:func:`jaxpu.prior.bbe`).
+        seeds: how many networks (8), or cross-fittings of "auto" (4).
+        model: a preset's name, a mapping of settings, a :class:`jaxpu.config.ModelConfig`,
             a Flax module or a pair of functions (init, apply). optimizer: a name, or a function of
             :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
         scenario: how the labeled rows came about, see :class:`jaxpu.config.DataConfig`.
-        folder: where results are kept; None = in memory.
-        **settings: of training, data and selection, as in a configuration: ``epochs=20, lr=1e-3, patience=5``.
+        folder: where the runs of networks are kept; None = in memory. random_state: of "auto", and of the estimate.
+        **settings: of networks: training, data and selection, as in a configuration: ``epochs=20, lr=1e-3``.
 
     Raises:
-        ConfigError: an unknown setting, method or value, with the choices. ValueError: rows that are no numbers.
+        ConfigError: an unknown setting, method or value, with the choices. ValueError: rows that cannot be used.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=(200, 2)), np.arange(200) % 2
     >>> x[y == 1] += 3
-    >>> fitted = fit(x, s=y * (rng.random(200) < 0.5), method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2)
-    >>> fitted.scores.shape, fitted.predict_proba(x[:3]).shape
-    ((2, 200), (3, 2))
+    >>> s = y * (rng.random(200) < 0.5)
+    >>> fitted = fit(x, s, seeds=2)
+    >>> fitted.scores.shape, fitted.predict_proba(x[:3]).shape, abs(fitted.share.value - y[s == 0].mean()) < 0.1
+    ((2, 200), (3, 2), True)
+    >>> fit(x, s, method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2).scores.shape
+    (2, 200)
     """
-    groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
-    for name, value in settings.items():
-        _put(groups, name, value)
-    groups["data"] |= {"prior": prior, "scenario": scenario}
-    groups["selection"].setdefault("rules", ["pu_accuracy", "last"])
-    groups["selection"].setdefault("keep_best", True)
-    if y is None:
-        groups["data"].setdefault("test", 0.0)
-    if optimizer is not None:
-        groups["training"]["optimizer"] = optimizer
-    dataset = Dataset.from_arrays(x, y, s)
-    raw = {**groups, "name": "fit", "methods": [method], "seeds": seeds, "model": _model(model)}
-    experiment = _of_dataset(config.parse(raw, where="fit"), dataset)
-    outcome = sweep(experiment, data=dataset, folder=folder)
+    if is_auto(method):
+        idle = {"model": model, "optimizer": optimizer, "folder": folder, **settings}
+        if used := [name for name, value in idle.items() if value is not None]:
+            raise ConfigError(
+                f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out"
+            )
+        return own.auto(x, s, y, method, prior, seeds, scenario, random_state)
+    rows = own.for_networks(x, s, y)
+    raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, truth=y is not None)
+    # all is checked before the prior is estimated
+    experiment = _of_dataset(config.parse(raw, where="fit"), rows.dataset)
+    share = own.share_of(rows, prior, random_state)
+    experiment = dataclasses.replace(experiment, data=dataclasses.replace(experiment.data, prior=share.value))
+    outcome = sweep(experiment, data=rows.dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))
-    seeds_of = outcome.runs.select("seed", "run_id").unique(maintain_order=True).rows()
-    kept = {seed: outcome.kept(run_id) for seed, run_id in seeds_of}
-    return Fit(outcome.runs, experiment, outcome.provenance, dataset, kept)
-
-
-_GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
-"""Settings that the arguments of :func:`fit` give, or that have no meaning there."""
-
-GROUPS = {"training": config.TrainingConfig, "data": config.DataConfig, "selection": config.SelectionConfig}
-
-
-def _put(groups: dict[str, dict[str, Any]], name: str, value: Any) -> None:
-    """Put a setting into its group."""
-    group_of = {
-        field.name: group
-        for group, kind in GROUPS.items()
-        for field in dataclasses.fields(kind)
-        if field.name not in (*_GIVEN, "optimizer")
-    }
-    if name not in group_of:
-        raise ConfigError(f"fit: {unknown('setting', name, sorted(group_of))}")
-    groups[group_of[name]][name] = value
-
-
-def _model(model: Any) -> Any:
-    """What was given as a model, as settings."""
-    if isinstance(model, config.ModelConfig | Mapping):
-        return model
-    if model is None or (isinstance(model, str) and ":" not in model):
-        return {} if model is None else {"name": model}
-    return {"module": model}
+    return own.network_fit(rows, share, experiment, outcome)

@@ -45,6 +45,28 @@ def test_a_csv_of_scores_is_judged(tmp_path, capsys):
     assert called(capsys, "diagnose", logits, "--threshold", "0")[1].split()[0] == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("scores", "words", "verdict"),
+    [
+        (GOOD, ("--prior", "0.4"), "healthy"),
+        (GOOD, (), "healthy"),
+        (np.full(200, 0.7), ("--prior", "0.4"), "all_positive"),
+        (0.5 * GOOD, ("--prior", "0.4"), "prior_mismatch"),
+        (1 - GOOD, ("--prior", "0.4"), "inverted"),
+        (np.where(LABELS == 1, np.nan, GOOD), ("--prior", "0.4"), "diverged"),
+    ],
+)
+def test_scores_are_judged_by_observed_labels_alone(scores, words, verdict, tmp_path, capsys):
+    observed = LABELS * (np.arange(200) % 4 == 1)  # half of the positives: a third of the others are positive
+    one = csv(tmp_path / "one.csv", score=scores, s=observed)
+    code, out, _ = called(capsys, "diagnose", one, "--observed", "s", *words)
+    assert (code, out.split()[0]) == (int(verdict != "healthy"), verdict)
+    np.savez(tmp_path / "run.npz", score=np.stack([np.full(200, 0.1), scores]), s=observed)
+    assert called(capsys, "diagnose", tmp_path / "run.npz", "--observed", "s", *words)[1].split()[0] == verdict
+    code, _, err = called(capsys, "diagnose", one, "--labels", "s", "--prior", "0.4")
+    assert (code, "--prior is for --observed" in err) == (2, True)
+
+
 @pytest.mark.parametrize("kind", ["csv", "npz"])
 def test_a_run_is_judged_by_the_epoch_that_was_kept(kind, tmp_path, capsys):
     run = np.stack([SHIFTED, GOOD])

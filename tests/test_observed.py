@@ -171,3 +171,19 @@ def test_a_sweep_refuses_what_needs_true_labels_before_it_trains(table, tmp_path
         assert not (tmp_path / "none").exists()
     [cell] = config.expand(own(table))
     assert static_part(cell, data.load(cell.data), prepared(cell.data, 0)).truth is False
+
+
+def test_the_prior_can_be_estimated_from_p_and_u_of_the_training_rows():
+    found = {}
+    for scenario in ("single_set", "single_set_overlap"):
+        settings = DataConfig(prior="estimate", scenario=scenario, validation=(0.2,))
+        known, unknown = (data.prepare(settings, observed(y), 0) for y in (True, False))
+        assert known.prior == unknown.prior, "true labels are not read"
+        assert known.prior == data.prepare(settings, observed(True), 0).prior
+        rows = known.rows
+        in_u = rows.train[int(rows.n_labeled) :]
+        assert abs(known.prior - DRAWN.truth[in_u].mean()) < 0.12
+        found[scenario] = known.prior, len(in_u)
+    (alone, n), (both, m) = found["single_set"], found["single_set_overlap"]
+    assert both * m == pytest.approx(alone * n + (m - n)), "the labeled rows of U are positive"
+    assert config.digest(DataConfig()) == config.digest(DataConfig(prior="unlabeled"))

@@ -200,7 +200,10 @@ def test_a_bootstrap_of_copies_is_far_too_low():
     assert copies < grouped - 0.15
 
 
-@pytest.mark.parametrize("method", list(prior.METHODS))
+SLOW = [pytest.param(name, marks=pytest.mark.slow) if name.startswith("km") else name for name in prior.METHODS]
+
+
+@pytest.mark.parametrize("method", SLOW)
 def test_every_method_from_rows(method):
     rng = np.random.default_rng(0)
     n = 60 if method.startswith("km") else 100  # kernels cost the cube of it

@@ -12,6 +12,7 @@ import tyro
 
 import jaxpu
 from jaxpu.cli import finished
+from jaxpu.cli import fit as own
 from jaxpu.cli.analyze import Analyze, analyze
 from jaxpu.cli.arguments import devices, home, in_order, override, parsed
 from jaxpu.cli.data import Data, data
@@ -104,7 +105,9 @@ Exit status: 0 done; 1 some runs failed or are missing, or diagnosed scores fail
 machine refuses; 130 interrupted."""
 
 Command = (
-    Annotated[Run, tyro.conf.subcommand("run")]
+    Annotated[own.Fit, tyro.conf.subcommand("fit")]
+    | Annotated[own.Score, tyro.conf.subcommand("score")]
+    | Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Gather, tyro.conf.subcommand("gather")]
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Analyze, tyro.conf.subcommand("analyze")]
@@ -159,8 +162,8 @@ def _give_up(message: str, status: int) -> NoReturn:
 
 def _about(command: Any) -> str:
     """The file or folder of a command."""
-    given = next((getattr(command, name) for name in ("config", "folder", "file") if hasattr(command, name)), "jaxpu")
-    return cut(str(given))
+    names = ("table", "config", "folder", "file")
+    return cut(str(next((getattr(command, name) for name in names if hasattr(command, name)), "jaxpu")))
 
 
 def _run(command: Run) -> int:
@@ -239,7 +242,7 @@ def _version(_: Version) -> int:
 
 
 ACTIONS: dict[type, Callable[[Any], int]] = {
-    Run: _run, Gather: _gather, Report: _report, Analyze: analyze, Diagnose: diagnose, Data: data,
-    List: lambda _: list_all(), Version: _version,
+    own.Fit: own.fit, own.Score: own.score, Run: _run, Gather: _gather, Report: _report, Analyze: analyze,
+    Diagnose: diagnose, Data: data, List: lambda _: list_all(), Version: _version,
 }  # fmt: skip
 """What each command does; its exit status."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from jaxpu.collapse import Diagnosis
     from jaxpu.collapse.files import Scores
 
@@ -28,6 +30,10 @@ class Diagnose:
     """Column or array of the scores, larger = more positive."""
     labels: str = "label"
     """Column or array of the true labels, 0 and 1."""
+    observed: str | None = None
+    """Column or array of observed labels, 1 = labeled positive and 0 = unlabeled, in place of true ones."""
+    prior: float | None = None
+    """With --observed: the share of positives among the unlabeled rows; estimated from the scores if not given."""
     epoch: str | None = None
     """Column of the epoch, in a table with a row an example and epoch."""
     selected: str | None = None
@@ -45,18 +51,42 @@ def diagnose(command: Diagnose) -> int:
     if not math.isfinite(command.threshold):
         raise ConfigError(f"--threshold is {command.threshold}, expected a finite number; 0.5 for probabilities")
     try:
-        found = read_scores(command.file, scores=command.scores, labels=command.labels, epoch=command.epoch)
+        labels = command.observed or command.labels
+        found = read_scores(command.file, scores=command.scores, labels=labels, epoch=command.epoch)
+        measured = _unlabeled(found, command)
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    if len(found.scores) == 1:
+    if len(found.scores) == 1 and measured is not None:
+        judged = collapse.diagnose_epoch({name: column[0] for name, column in measured.items()})
+    elif len(found.scores) == 1:
         judged = collapse.diagnose(found.scores[0], found.labels, threshold=command.threshold)
     else:
-        trajectory = collapse.score_trajectory(found.scores, found.labels, threshold=command.threshold)
+        trajectory = measured or collapse.score_trajectory(found.scores, found.labels, threshold=command.threshold)
         whole = all(name.lstrip("-").isdigit() for name in found.epochs)
         numbers = [int(name) for name in found.epochs] if whole else None
         judged = collapse.diagnose_run(trajectory, _selected(found, command), epochs=numbers)
     _print(judged, found)
     return int(judged.failing)
+
+
+def _unlabeled(found: "Scores", command: Diagnose) -> "dict[str, np.ndarray] | None":
+    """What P and U tell of the scores, an entry an epoch; None where true labels are known."""
+    import numpy as np
+
+    from jaxpu import prior
+    from jaxpu.collapse.label_free import measures
+
+    if command.observed is None:
+        if command.prior is not None:
+            raise ValueError("--prior is for --observed; with true labels it is counted, so leave it out")
+        return None
+    labeled = np.asarray(found.labels) == 1
+    share = command.prior
+    if share is None:
+        last = np.asarray(found.scores[-1], float)
+        share = prior.bbe(last, labeled) if np.isfinite(last).all() else 0.5
+        share = min(max(share, 0.5 / len(last)), 1 - 0.5 / len(last))
+    return measures(np.asarray(found.scores, float), labeled, share, threshold=command.threshold)
 
 
 def _selected(found: "Scores", command: Diagnose) -> int:

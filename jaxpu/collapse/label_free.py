@@ -22,7 +22,8 @@ A healthy classifier by these rules may be a bad one: a wrong prior, or labels t
 """
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float
+from scipy.stats import rankdata
 
 from jaxpu.collapse.columns import Metrics, Numbers, aligned, require
 from jaxpu.collapse.verdicts import Thresholds, Verdict
@@ -56,6 +57,46 @@ def numbers(metrics: Metrics) -> Numbers:
         "score_mean": columns["unlabeled_mean"],
         "score_sd": columns["unlabeled_sd"],
     }
+
+
+def measures(
+    scores: Float[np.ndarray, "*epochs n"], labeled: Bool[np.ndarray, " n"], prior: float, *, threshold: float = 0.5
+) -> dict[str, np.ndarray]:
+    """The columns that :func:`numbers` needs, from scores of P and U, of one set or of several epochs.
+
+    Args:
+        scores: larger = more positive, best as probabilities. labeled: where a row is of P. prior: π of U.
+        threshold: a row is predicted positive if its score is above.
+
+    Raises:
+        ValueError: the prior is not in (0, 1).
+
+    >>> found = measures(np.array([0.9, 0.8, 0.2, 0.1]), np.array([True, False, False, False]), 0.4)
+    >>> {name: round(float(value), 3) for name, value in found.items()}["unlabeled_positive"]
+    0.333
+    """
+    if not 0 < prior < 1:
+        raise ValueError(f"the prior is {prior}, expected a share strictly between 0 and 1")
+    of_u = scores[..., ~labeled]
+    with np.errstate(all="ignore"):
+        mean, sd = of_u.mean(axis=-1), of_u.std(axis=-1)
+    rows = scores.reshape(-1, scores.shape[-1])
+    area = np.array([_auc(row, labeled) for row in rows]).reshape(scores.shape[:-1])
+    return {
+        "proxy_pu_auc": (area - prior / 2) / (1 - prior),
+        "unlabeled_positive": (of_u > threshold).mean(axis=-1),
+        "unlabeled_mean": mean,
+        "unlabeled_sd": sd,
+        "given_prior": np.full(scores.shape[:-1], float(prior)),
+    }
+
+
+def _auc(scores: np.ndarray, labeled: np.ndarray) -> float:
+    """AUC of P against U; NaN where one of them is empty, or a score is not finite."""
+    n_p, n_u = int(labeled.sum()), int((~labeled).sum())
+    if not (n_p and n_u and np.isfinite(scores).all()):
+        return float("nan")
+    return float((rankdata(scores)[labeled].sum() - n_p * (n_p + 1) / 2) / (n_p * n_u))
 
 
 def flags(found: Numbers, t: Thresholds) -> dict[Verdict, Bool[np.ndarray, "..."]]:

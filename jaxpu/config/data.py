@@ -23,7 +23,7 @@ class DataConfig:
         observed: its column of observed labels: labeled positive, or unlabeled, which may be blank. P is the labeled
             rows, U the others, nothing is drawn. labeled: the value that means labeled; not needed for 1/0 and the
             like, or beside unlabeled or a blank. With ``observed`` alone no true label is known: all that needs them is
-            left out or refused, ``prior`` must be a number, and ``test`` is 0 unless given.
+            left out or refused, ``prior`` must be a number or ``estimate``, and ``test`` is 0 unless given.
         task: what the kind of the experiment says, which sets it.
         scenario: ``case_control``, ``single_set`` (labeled rows leave U) or ``single_set_overlap``.
         mechanism: which positives get labeled: ``scar``, ``sar_lbe_a``, ``sar_lbe_b``, ``sar_pusb``.
@@ -39,7 +39,8 @@ class DataConfig:
             is known, and there is nothing to measure.
         validation: nested shares of the training part held out; the first is the one that rules read.
         prior: the π that methods are given: ``unlabeled`` = share of positives in U, ``all`` = in P and U
-            together (as in some published code), or a number. prior_scale multiplies it.
+            together (as in some published code), ``estimate`` = that of U, estimated for each seed from P and U of its
+            training rows (:func:`jaxpu.prior.bbe`), or a number. prior_scale multiplies it.
     """
 
     name: str = "spambase"
@@ -59,7 +60,7 @@ class DataConfig:
     train_prior: Share | None = None
     test: float = Field(default=0.2, ge=0, lt=1)
     validation: tuple[Share, ...] = Field(default=(0.1,), min_length=1)
-    prior: Literal["unlabeled", "all"] | Share = "unlabeled"
+    prior: Literal["unlabeled", "all", "estimate"] | Share = "unlabeled"
     prior_scale: float = Field(default=1.0, gt=0)
 
     @property
@@ -100,9 +101,9 @@ class DataConfig:
             )
         if self.observed and self.train_prior is not None:
             raise ValueError("train_prior leaves out rows by their true label, and labels are observed here; remove it")
-        if not self.truth and isinstance(self.prior, str):
+        if not self.truth and self.prior in ("unlabeled", "all"):
             raise ValueError(
                 f"prior is {self.prior!r}, which counts true labels, and there is no label: expected a number, the "
-                "share of positives among the unlabeled rows"
+                "share of positives among the unlabeled rows, or estimate"
             )
         return self

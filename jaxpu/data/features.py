@@ -54,7 +54,7 @@ def stacked(columns: dict[str, Any], first_row: int) -> Float32[np.ndarray, "n d
     for name, column in columns.items():
         where = f"feature {cells.cut(name)}"
         try:
-            values = cells.numbers(_series(column), where, first_row)
+            values = cells.numbers(series(column), where, first_row)
         except cells.TableError as error:
             raise ValueError(f"{error}; encode the column as numbers, or drop it") from None
         _check_finite(values[:, None], lambda _, where=where: where, first_row)
@@ -110,13 +110,15 @@ def plain(labels: Any, n: int, name: str) -> list[Any]:
     return values
 
 
-def _series(column: Any) -> Any:
-    """A column of a frame as a polars Series."""
+def series(column: Any) -> Any:
+    """A column of a frame, of pandas or polars, as a polars Series."""
     import polars as pl
 
     if isinstance(column, pl.Series):
         return column
     values = np.asarray(column.to_numpy())
+    if values.dtype.kind in "mM":
+        return pl.Series(values.astype(f"{values.dtype.kind}8[us]"))
     return pl.Series(values) if values.dtype.kind in "biuf" else pl.Series(_without_gaps(column), strict=False)
 
 

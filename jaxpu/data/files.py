@@ -63,8 +63,11 @@ def stem(path: str | Path) -> str:
     return (name.with_suffix("") if name.suffix.lower() == ".gz" else name).stem
 
 
-def read_table(path: str | Path) -> dict[str, pl.Series]:
+def read_table(path: str | Path, told: list[str] | None = None) -> dict[str, pl.Series]:
     """Read a CSV (separated by any of ``, ; | space`` or tabs, gzipped or not) or a Parquet file.
+
+    Args:
+        path: the file. told: where given, text that is no Unicode is read as Windows-1252, and that is told here.
 
     Returns:
         The columns by name. Those of a CSV are text without the blanks around it, None where empty.
@@ -77,7 +80,7 @@ def read_table(path: str | Path) -> dict[str, pl.Series]:
         raw = path.read_bytes()
     except OSError as error:
         raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
-    frame = _parquet(path, raw) if ending(path) in PARQUET else _text(path, raw)
+    frame = _parquet(path, raw) if ending(path) in PARQUET else _text(path, raw, told)
     if frame.is_empty():
         raise TableError(f"{path} holds no row")
     return {name: frame[name] for name in frame.columns}
@@ -122,8 +125,8 @@ def _parquet(path: Path, raw: bytes) -> pl.DataFrame:
         raise TableError(f"{path} is not a Parquet file, or damaged: {error}") from None
 
 
-def _text(path: Path, raw: bytes) -> pl.DataFrame:
-    raw = _utf8(path, _unpacked(path, raw)).encode()
+def _text(path: Path, raw: bytes, told: list[str] | None = None) -> pl.DataFrame:
+    raw = _decoded(path, _unpacked(path, raw), told).encode()
     separator = _separator(raw)
     try:
         # no schema is guessed, and the header is a row like the others: polars would rename what stands twice
@@ -151,15 +154,29 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     return raw
 
 
-def _utf8(path: Path, raw: bytes) -> str:
+def _decoded(path: Path, raw: bytes, told: list[str] | None) -> str:
+    if b"\0" in raw[:LOOKED_AT] and raw[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+        raise TableError(f"{path} is not a CSV: byte {raw.index(0)} is zero, which no text has; is it another format?")
     coding = "utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
         text = raw.decode(coding)
     except UnicodeDecodeError as error:
+        if told is not None and coding != "utf-16" and (text := _windows(raw)) is not None:
+            told.append(f"{path.name} is not UTF-8, and was read as Windows-1252: check letters beyond a to z")
+            return text
         raise TableError(
             f"{path} is not a CSV: byte {error.start} is not {coding.removesuffix('-sig').upper()}; save it as UTF-8"
         ) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _windows(raw: bytes) -> str | None:
+    """Text in Windows-1252, unless it has signs that no text has."""
+    try:
+        text = raw.decode("cp1252").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError:
+        return None
+    return None if any(ord(sign) < 32 and sign not in "\n\t\f" for sign in set(text)) else text
 
 
 def _separator(raw: bytes) -> str:

@@ -58,6 +58,7 @@ def coded(
     meaning: str = "positive",
     blank: bool = False,
     first_row: int = 0,
+    setting: str = "",
 ) -> Int8[np.ndarray, " n"]:
     """Two values of any kind as 1 and 0.
 
@@ -70,6 +71,7 @@ def coded(
         one: the value that becomes 1.
         column: what the values are called in messages. meaning: what 1 means, in messages.
         blank: whether a missing value is one of the two, the one that becomes 0. first_row: its number, in messages.
+        setting: what ``one`` is called where it is asked for; "positive" or "labeled", as the meaning is, if empty.
 
     Returns:
         1 where the value is ``one``, 0 elsewhere.
@@ -96,7 +98,7 @@ def coded(
     if len(counts) != 2:
         remedy = "keep two of them" if len(counts) > 2 else "one is not enough to learn from"
         raise ValueError(f"{column} holds {_rows(len(counts), 'value')}, expected two: {_listed(counts)}; {remedy}")
-    setting = "positive" if meaning == "positive" else "labeled"
+    setting = setting or ("positive" if meaning == "positive" else "labeled")
     chosen = _given(one, counts, column) if one is not None else _known(counts, blank)
     if chosen is _UNKNOWN:
         raise ValueError(f"{column} holds {_listed(counts)}: say which of them means {meaning} ({setting}: ...)")

@@ -126,13 +126,31 @@ def _check(c: DataConfig, dataset: Dataset) -> None:
         raise ConfigError(f"data.{name}: labels of {dataset.name} are observed, not drawn; leave it out")
     if dataset.y is not None or c.task != "pu":
         return
-    if isinstance(c.prior, str):
+    if c.prior in ("unlabeled", "all"):
         raise ConfigError(
             f"data.prior: {c.prior!r} counts true labels, and {dataset.name} has observed ones only: "
-            "expected a number, the share of positives among the unlabeled rows"
+            "expected a number, the share of positives among the unlabeled rows, or estimate"
         )
     if c.imbalance > 1:
         raise ConfigError(f"data.imbalance: thinning classes out needs true labels, and {dataset.name} has none")
+
+
+def _estimated(x: np.ndarray, labeled: np.ndarray, unlabeled: np.ndarray, seed: int) -> float:
+    """The share of positives in U by BBE on cross-fitted scores, half a row away from 0 and 1.
+
+    Args:
+        x: training rows. labeled, unlabeled: places of P and U among them, which may overlap.
+    """
+    from jaxpu import prior  # scikit-learn takes a while to import
+
+    alone = np.setdiff1d(unlabeled, labeled)
+    rows = np.concatenate([labeled, alone])
+    of_p = np.arange(len(rows)) < len(labeled)
+    flat = x[rows].reshape(len(rows), -1).astype(float)
+    found = prior.cross_fit(flat, of_p, prior.folds(of_p, 5, seed), prior.default_candidates(seed))
+    both = len(unlabeled) - len(alone)
+    share = (both + prior.bbe(found.z, of_p) * len(alone)) / len(unlabeled)
+    return float(np.clip(share, 0.5 / len(unlabeled), 1 - 0.5 / len(unlabeled)))
 
 
 class _Labeled(NamedTuple):
@@ -152,6 +170,8 @@ def _labeled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) 
     score = None if dataset.s is not None or c.mechanism == "scar" else _score(dataset, split.train)
     sampled = [_sample(c, dataset, rows, key, score) for rows, key in parts]
     (labeled, unlabeled, priors), (val_labeled, val_unlabeled, _) = sampled
+    if c.prior == "estimate":
+        priors = {c.prior: _estimated(dataset.x[split.train], labeled, unlabeled, seed)}
     prior = (priors[c.prior] if isinstance(c.prior, str) else c.prior) * c.prior_scale
     both, val_both = np.concatenate([labeled, unlabeled]), np.concatenate([val_labeled, val_unlabeled])
     return _Labeled(both, len(labeled), val_both, len(val_labeled), prior)

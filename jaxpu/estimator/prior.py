@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, check_random_state, column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
 
 from jaxpu import prior
-from jaxpu.errors import shown, unknown
+from jaxpu.errors import unknown
+from jaxpu.estimator.labels import labels_of
 
 
 class PriorWarning(UserWarning):
@@ -39,6 +39,7 @@ class PriorEstimator(BaseEstimator):
         at_most_: an upper bound that assumes only that P is a random sample of the positives.
         alpha_: the share of positives in the population. label_frequency_: c; NaN in case-control.
         z_: cross-fitted log f_P / f_U of each row (n_samples,). folds_: the fold it was held out in.
+        counts_: labeled and unlabeled rows.
         candidate_: the classifier that was chosen. aucs_: AUC of P against U of each.
         classes_: the two values of y. positive_: the one that means labeled. n_features_in_: of X.
 
@@ -101,6 +102,7 @@ class PriorEstimator(BaseEstimator):
         self.prior_ = found.prior
         self.at_most_ = prior.at_most(self.z_, labeled, weight, self.level)
         n_labeled, n_unlabeled = (self._total(of, weight) for of in (labeled, ~labeled))
+        self.counts_ = n_labeled, n_unlabeled
         scenario: Any = self.scenario
         self.alpha_, self.label_frequency_ = prior.population(self.prior_, n_labeled, n_unlabeled, scenario)
         self.interval_ = self._interval(X, labeled, weight, found.found, n_labeled, seed)
@@ -108,16 +110,9 @@ class PriorEstimator(BaseEstimator):
 
     def statement(self) -> str:
         """What can be said of the share of positives, in sentences that say what they assume."""
-        few = "" if self.interval_[0] else " So few rows are labeled that no lower end is given."
         low, high = self.interval_
-        estimate = f"{100 * self.prior_:.0f} % ({100 * low:.0f} to {100 * high:.0f} %)"
-        return (
-            f"At most {100 * self.at_most_:.0f} % of the unlabeled rows are positive ({100 * self.level:g} %; "
-            "assumes that the labeled positives are a random sample of all positives). The estimate, "
-            f"{estimate}, is the largest share compatible with the data. It is the true share only if some kind of "
-            "positive is never found among the negatives; otherwise the truth is lower. The lower end assumes this, "
-            f"too.{few}"
-        )
+        n_labeled, n_unlabeled = self.counts_
+        return prior.Share(self.prior_, low, high, self.at_most_, n_labeled, n_unlabeled, self.level).statement()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -139,28 +134,8 @@ class PriorEstimator(BaseEstimator):
         """X, which may have NaN only where the user's own candidates take it, and where y means labeled."""
         finite: Any = True if self.candidates is None else "allow-nan"
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_all_finite=finite)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: which rows are labeled?")
-        any_kind: Any = None
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=any_kind, input_name="y"), warn=True)
-        if len(y) != len(X):
-            raise ValueError(f"inconsistent numbers of samples: X has {len(X)}, y has {len(y)}")
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
-        if len(self.classes_) != 2:
-            what = "one class" if len(self.classes_) == 1 else f"{len(self.classes_)} classes"
-            raise ValueError(f"y has {what}, {shown(self.classes_.tolist())}; expected two: labeled and unlabeled")
-        self.positive_ = self._positive()
-        return X, np.asarray(y == self.positive_)
-
-    def _positive(self) -> Any:
-        if self.pos_label is not None:
-            if self.pos_label not in self.classes_.tolist():
-                raise ValueError(f"pos_label is {self.pos_label!r}, expected one of {shown(self.classes_.tolist())}")
-            return self.pos_label
-        if not (np.issubdtype(self.classes_.dtype, np.number) or self.classes_.dtype == bool):
-            raise ValueError(f"y holds {shown(self.classes_.tolist())}: say with pos_label which of them means labeled")
-        return self.classes_[1]
+        self.classes_, self.positive_, labeled = labels_of(y, len(X), self.pos_label)
+        return X, labeled
 
     def _candidates(self, seed: int) -> Mapping[str, Any]:
         if self.candidates is None:
@@ -181,9 +156,8 @@ class PriorEstimator(BaseEstimator):
             )
             return 0.0, self.at_most_
         if prior.METHODS[self.method].on != "features":
-            low = prior.lower_end(found.scores.values(), labeled, weight, self.level)
-            high = prior.upper_end(found.z, labeled, found.fold, weight, self.level)
-            return min(low, self.prior_), max(high, self.prior_)
+            found_share = prior.share_of(self.prior_, found, labeled, weight, level=self.level)
+            return found_share.low, found_share.high
         if not self.times:
             return float("nan"), float("nan")
 

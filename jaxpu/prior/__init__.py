@@ -10,7 +10,7 @@ allow, inf f_U / f_P: it is π_U only if some kind of positive is never found am
 """
 
 from jaxpu.prior.bootstrap import estimates, percentiles, resampled
-from jaxpu.prior.candidates import CrossFit, cross_fit, default_candidates, folds
+from jaxpu.prior.candidates import CrossFit, Member, cross_fit, default_candidates, folds, held_out, members
 from jaxpu.prior.dedpul import dedpul
 from jaxpu.prior.interval import FEWEST, at_most, katz, lower_end, upper_end
 from jaxpu.prior.kernel_mean import kernel_mean
@@ -19,6 +19,7 @@ from jaxpu.prior.on_scores import auc, bbe, elkan_noto
 from jaxpu.prior.penl1 import pen_l1
 from jaxpu.prior.probability import Calibration, cross_calibrated, probability
 from jaxpu.prior.scenario import SCENARIOS, Population, Scenario, population, prior_of, prior_of_frequency
+from jaxpu.prior.share import Share, share_of
 from jaxpu.prior.tails import Tails, tails
 from jaxpu.prior.tedn import tedn
 from jaxpu.prior.threshold import (
@@ -42,9 +43,11 @@ __all__ = [
     "CrossFit",
     "Estimate",
     "Estimator",
+    "Member",
     "Performance",
     "Population",
     "Scenario",
+    "Share",
     "Tails",
     "at_most",
     "auc",
@@ -60,10 +63,12 @@ __all__ = [
     "estimate_prior",
     "estimates",
     "folds",
+    "held_out",
     "katz",
     "kernel_mean",
     "lee_liu",
     "lower_end",
+    "members",
     "on_features",
     "pen_l1",
     "percentiles",
@@ -76,6 +81,7 @@ __all__ = [
     "pu_f1",
     "quantile",
     "resampled",
+    "share_of",
     "tails",
     "tedn",
     "tice",

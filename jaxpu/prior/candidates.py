@@ -137,28 +137,65 @@ def cross_fit(
     """
     if not candidates:
         raise ValueError("candidates is empty, expected at least one classifier")
-    allowed = np.ones(len(labeled), bool) if fitted is None else fitted
-    if weight is not None:
-        allowed = allowed & (weight > 0)
     scores = {
-        name: _held_out(name, candidate, x, labeled, fold, weight, allowed) for name, candidate in candidates.items()
+        name: held_out(name, members(candidate, x, labeled, fold, weight=weight, fitted=fitted), x, fold)
+        for name, candidate in candidates.items()
     }
     areas = {name: auc(z, labeled, weight) for name, z in scores.items()}
     return CrossFit(scores, areas, max(areas, key=areas.__getitem__), fold)
 
 
-def _held_out(
-    name: str, candidate: Any, x: Any, labeled: Labeled, fold: Folds, weight: Weights | None, allowed: Labeled
-) -> Scores:
-    z = np.empty(len(labeled))
+class Member(NamedTuple):
+    """A classifier that was fitted on all folds but one.
+
+    Attributes:
+        fold: the one that it has not seen. model: fitted. shift: log(n_P / n_U) of its rows.
+    """
+
+    fold: int
+    model: Any
+    shift: float
+
+    def __call__(self, x: Any) -> Scores:
+        """z, log f_P / f_U, of rows."""
+        return log_odds(self.model, x) - self.shift
+
+
+def members(
+    candidate: Any,
+    x: Any,
+    labeled: Labeled,
+    fold: Folds,
+    *,
+    weight: Weights | None = None,
+    fitted: Bool[np.ndarray, " n"] | None = None,
+) -> tuple[Member, ...]:
+    """A classifier for each fold, fitted on the others; arguments and errors as of :func:`cross_fit`."""
+    allowed = np.ones(len(labeled), bool) if fitted is None else fitted
+    if weight is not None:
+        allowed = allowed & (weight > 0)
+    found = []
     for k in np.unique(fold):
-        held, rows = np.flatnonzero(fold == k), np.flatnonzero((fold != k) & allowed)
+        rows = np.flatnonzero((fold != k) & allowed)
         w = None if weight is None else weight[rows]
         n_labeled, n_unlabeled = sizes(labeled[rows], w)
         if not n_labeled or not n_unlabeled:
             raise ValueError(f"without fold {k} no {'un' if n_labeled else ''}labeled row is left; take fewer folds")
         model = fit_weighted(clone(candidate), _rows(x, rows), labeled[rows].astype(int), w)
-        z[held] = log_odds(model, _rows(x, held)) - np.log(n_labeled / n_unlabeled)
+        found.append(Member(int(k), model, float(np.log(n_labeled / n_unlabeled))))
+    return tuple(found)
+
+
+def held_out(name: str, fitted: Iterable[Member], x: Any, fold: Folds) -> Scores:
+    """Z (n,) of each row by the member that has not seen it.
+
+    Raises:
+        ValueError: it is NaN or infinite; with the name of the candidate.
+    """
+    z = np.empty(len(fold))
+    for member in fitted:
+        rows = np.flatnonzero(fold == member.fold)
+        z[rows] = member(_rows(x, rows))
     if not np.isfinite(z).all():
         raise ValueError(f"candidate {name!r} gives scores that are NaN or infinite")
     return z

@@ -14,8 +14,10 @@ def pen_l1(z: Scores, labeled: Labeled, weight: Weights | None = None, *, random
     """The θ in [0, 1] at which the penalised L1 divergence of θ P from U is least.
 
     penL1(θ) = (1 / λ) Σ_l max(0, β_l)² − θ + 1 with β_l = θ mean_P φ_l − mean_U φ_l. The φ_l are Gaussians of the rank
-    of the score (so that only the order of scores matters) around quantiles of all ranks; their width and λ are those
-    with the least −Σ α_l β'_l, α_l = max(0, β_l) / λ, on five held-out folds, for every θ anew.
+    of the score (so that only the order of scores matters) around quantiles of all ranks. It is the maximum of
+    Σ α_l β_l − (λ / 2) Σ α_l² over α ≥ 0, reached at α_l = max(0, β_l) / λ, written without the half as in the paper.
+    Width and λ are those with the least (λ / 2) Σ α_l² − Σ α_l β'_l on five held-out folds, α from the others, for
+    every θ anew. The term with λ belongs to it: without, the smallest λ would always win.
 
     Args:
         z: scores (n,). labeled: where a row is of P. weight: how often each row counts. random_state: of the folds.

@@ -4,7 +4,7 @@ With z = log f_P / f_U, two probabilities can be asked for: that an unlabeled ro
 and, in a single set, that any row is, whether labeled or not: min(1, g / c).
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -71,17 +71,20 @@ class Calibration:
         [2.0]
     """
 
+    def __init__(self, isotonic: Any = None):
+        self.isotonic = isotonic
+
     def fit(self, z: Scores, labeled: Labeled, weight: Weights | None = None) -> "Calibration":
         """Fit on scores (n,) of P and U."""
         weight = checked(z, labeled, weight)
         balanced = np.where(labeled, weight / weight[labeled].sum(), weight / weight[~labeled].sum())
-        self._isotonic = IsotonicRegression(y_min=0.0, y_max=MOST, out_of_bounds="clip")
-        self._isotonic.fit(z, labeled.astype(float), sample_weight=balanced)
+        self.isotonic = IsotonicRegression(y_min=0.0, y_max=MOST, out_of_bounds="clip")
+        self.isotonic.fit(z, labeled.astype(float), sample_weight=balanced)
         return self
 
     def __call__(self, z: Scores) -> Scores:
         """Calibrated log f_P / f_U (n,) of scores; −∞ where no row of P scores as low."""
-        g = self._isotonic.predict(z)
+        g = self.isotonic.predict(z)
         with np.errstate(divide="ignore"):
             return np.log(g / (1 - g))
 

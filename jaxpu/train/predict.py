@@ -24,9 +24,21 @@ def logits(cell: Cell, dataset: Dataset, seed: int, kept: dict[str, Any], x: np.
     """
     rows = data.prepare(cell.data, dataset, seed).rows
     outputs = 1 if cell.data.task == "pu" else data.arrays(cell.data, dataset).classes
-    program = _program(cell.model, x.shape[1:], outputs)
+    return logits_of(cell.model, kept, rows.mean, rows.sd, x, outputs)
+
+
+def logits_of(
+    model: ModelConfig, kept: dict[str, Any], mean: np.ndarray, sd: np.ndarray, x: np.ndarray, outputs: int = 1
+) -> Float[np.ndarray, "n ..."]:
+    """Logits of rows by a network of which all is at hand.
+
+    Args:
+        model: its settings. kept: ``params`` and ``state``. mean, sd: of its training rows. x: not standardised.
+        outputs: of the network; 1 = logits (n,).
+    """
+    program = _program(model, x.shape[1:], outputs)
     parts = [x[start : start + AT_ONCE] for start in range(0, len(x), AT_ONCE)]
-    return np.concatenate([program(models.Variables(**kept), rows.mean, rows.sd, part) for part in parts])
+    return np.concatenate([program(models.Variables(**kept), mean, sd, part) for part in parts])
 
 
 @functools.lru_cache(maxsize=32)

@@ -1,0 +1,276 @@
+"""``jaxpu fit`` and ``jaxpu score``: what they write, what comes back, and forty files that cannot be used."""
+
+import gzip
+import io
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from test_tables import frame
+
+import jaxpu
+from jaxpu import cli
+from jaxpu.fitted import load, store
+from jaxpu.runs import ResultsError
+from jaxpu.tables import read
+
+FILES = {"scores.csv", "model.skops", "summary.json", "report.html"}
+
+
+def called(capsys, *words) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as end:
+        cli.main([str(word) for word in words])
+    return end.value.code, *capsys.readouterr()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the command leaves of a table with strings, gaps and dates."""
+    where = tmp_path_factory.mktemp("fit")
+    frame()[0].write_csv(where / "mine.csv")
+    frame(60, seed=1)[0].drop("s").write_csv(where / "new.csv")
+    words = ["--label", "s", "--positive", "yes", "--seeds", "2", "--out", where / "out", "--score", where / "new.csv"]
+    with pytest.raises(SystemExit) as end:
+        cli.main(["fit", str(where / "mine.csv"), *map(str, words)])
+    assert end.value.code == 0
+    return where
+
+
+def test_all_files_are_there_and_rank_the_hidden_positives(folder):
+    assert {p.name for p in (folder / "out").iterdir() if p.name != ".lock"} == FILES | {"new_scores.csv"}
+    scores = pl.read_csv(folder / "out" / "scores.csv")
+    assert scores.columns == ["row", "name", "label", "score", "probability", "rank", "decision"]
+    assert scores["rank"].to_list() == list(range(1, 161))
+    assert scores["score"].is_sorted(descending=True)
+    assert sorted(scores["row"].to_list()) == list(range(1, 161))
+    assert (scores["name"].str.slice(1).cast(int) + 1 == scores["row"]).all()
+    hidden = scores.filter(pl.col("label") == 0).sort("row")
+    truth = frame()[1][hidden["row"].to_numpy() - 1]
+    assert roc_auc_score(truth, hidden["score"]) > 0.85
+    assert np.mean(truth == hidden["decision"].to_numpy()) > 0.7
+    assert hidden["probability"].is_between(0, 1).all()
+
+
+def test_the_summary_says_what_the_page_says(folder):
+    summary = json.loads((folder / "out" / "summary.json").read_text())
+    prior, n = summary["prior"], summary["data"]["unlabeled"]
+    assert summary["answer"].startswith(
+        f"Between {round(prior['low'] * n)} and {round(prior['high'] * n)} of the {n} unlabeled rows are positive"
+    )
+    page = (folder / "out" / "report.html").read_text()
+    lead = re.sub(r"<[^>]+>", "", page.partition("<header>")[2].partition("<nav")[0])
+    assert summary["answer"] in lead, "the answer stands first"
+    assert "At most" in page
+    assert "cannot be verified" in page
+    assert all(f'id="figure-{name}"' in page for name in ("scores", "calibration", "drivers", "stability"))
+    assert summary["drivers"][0]["column"] in ("size", "colour")
+    assert len([c for c in summary["candidates"] if c["scores"]]) == 1
+    assert summary["verdicts"][0]["n"] == 2
+    assert (
+        prior["low"]
+        < frame()[1][pl.read_csv(folder / "out" / "scores.csv").sort("row")["label"] == 0].mean()
+        < prior["high"]
+    )
+
+
+def test_what_was_saved_gives_the_same_scores(folder, capsys):
+    fitted = jaxpu.fit(read(folder / "mine.csv", "s", "yes"), seeds=1)
+    scorer = load(folder / "out")
+    rows = pl.read_csv(folder / "new.csv", infer_schema=False)
+    np.testing.assert_array_equal(scorer.decision_function(rows), fitted.decision_function(rows))
+    first = (folder / "out" / "new_scores.csv").read_bytes()
+    assert called(capsys, "score", folder / "out", folder / "new.csv")[0] == 0
+    assert (folder / "out" / "new_scores.csv").read_bytes() == first
+    new = pl.read_csv(io.BytesIO(first))
+    assert new.columns == ["row", "name", "score", "probability", "rank", "decision"]
+    assert roc_auc_score(frame(60, seed=1)[1][new["row"].to_numpy() - 1], new["score"]) > 0.8
+
+
+def test_other_columns_are_told_and_matched_by_name(folder, capsys, tmp_path):
+    rows = pl.read_csv(folder / "new.csv", infer_schema=False)
+    turned = rows.select("seen", "colour", "size", "name").with_columns(pl.lit("1").alias("extra"))
+    turned.write_csv(tmp_path / "turned.csv")
+    code, out, _ = called(capsys, "score", folder / "out", tmp_path / "turned.csv", "--out", tmp_path / "a.csv")
+    assert code == 0
+    for said in ("missing, and taken for gaps: noise", "left out: extra", "another order", "60 rows scored"):
+        assert said in out
+    rows.drop("noise").write_csv(tmp_path / "same.csv")
+    assert called(capsys, "score", folder / "out", tmp_path / "same.csv", "--out", tmp_path / "b.csv")[0] == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_model_that_holds_another_type_is_refused(folder, tmp_path):
+    from skops import io as skops
+
+    state = skops.loads((folder / "out" / "model.skops").read_bytes(), trusted=store.TRUSTED)
+    state["more"] = Odd()
+    (tmp_path / "model.skops").write_bytes(skops.dumps(state))
+    with pytest.raises(ResultsError, match="Odd, which jaxpu never writes; it was not read"):
+        load(tmp_path)
+    (tmp_path / "model.skops").write_bytes(b"PK" + bytes(100))
+    with pytest.raises(ResultsError, match="damaged"):
+        load(tmp_path)
+    with pytest.raises(ResultsError, match=r"no model.skops or model.safetensors"):
+        load(tmp_path / "none")
+
+
+class Odd:
+    """What no model holds."""
+
+
+def test_networks_by_the_same_door(folder, capsys, tmp_path):
+    fitted = jaxpu.fit(
+        read(folder / "mine.csv", "s", "yes"), method="nnpu", seeds=2, model="linear", epochs=3, lr=0.05, batch_size=32,
+        validation=[0.3],
+    )  # fmt: skip
+    assert not fitted.share.given
+    assert fitted.scores.shape == (2, 160)
+    assert fitted.ranked().columns == ["row", "name", "label", "score", "probability", "rank", "decision"]
+    store.save(fitted.scorer, tmp_path)
+    rows = pl.read_csv(folder / "new.csv", infer_schema=False)
+    np.testing.assert_array_equal(load(tmp_path).decision_function(rows), fitted.decision_function(rows))
+    assert load(tmp_path).rank(rows).frame.height == 60
+    from jaxpu.fitted import files
+
+    written = files.write(tmp_path, fitted, "")
+    assert "networks were trained on most of these rows" in (tmp_path / "report.html").read_text()
+    assert written["method"]["name"] == "nnpu"
+
+
+def test_classifiers_of_ones_own_and_a_given_share():
+    rng = np.random.default_rng(0)
+    x = rng.normal(np.where(np.arange(200) < 80, 2.0, -2.0)[:, None], size=(200, 2))
+    s = np.arange(200) < 40
+    found = jaxpu.fit(x, s, method=LogisticRegression(), prior=0.25, seeds=2, y=np.arange(200) < 80)
+    assert found.share.given
+    assert (found.decision[~s] == 1).sum() == 40
+    summary = dict(found.summary().select("metric", "mean").rows())
+    assert summary["auc"] > 0.95
+    assert found.verdicts["verdict"].to_list() == ["healthy"]
+    assert (found.predict(x) == found.predict(x.tolist())).all()
+    for options, said in (
+        ({"epochs": 3}, "epochs is a setting of networks, and method is 'auto'"),
+        ({"prior": 1.5}, "prior is 1.5, expected a share"),
+        ({"seeds": 0}, "seeds is 0, expected a whole number"),
+        ({"s": None}, "which rows are labeled"),
+        ({"x": np.zeros((200, 2, 2))}, "tables of shape"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            jaxpu.fit(**{"x": x, "s": s, **options})
+
+
+GOOD = "a,b,s\n" + "".join(f"{k % 7},{k % 5},{int(k < 6)}\n" for k in range(20))
+LISTS = pl.DataFrame({"a": [[1], [2], [3]], "s": [1, 0, 0]})
+
+
+def parquet(table: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    table.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+BAD = {
+    "empty.csv": (b"", "not a CSV"),
+    "blanks.csv": (b"\n\n \n", ""),
+    "header.csv": (b"a,b,s\n", "holds no row"),
+    "one.csv": (b"a,b,s\n1,2,1\n", "1 value, expected two"),
+    "no_positives.csv": (b"a,b,s\n1,2,\n2,3,\n", "1 value, expected two"),
+    "zeros.csv": (b"a,b,s\n1,2,0\n2,3,0\n", "1 value, expected two"),
+    "all_positive.csv": (b"a,b,s\n1,2,1\n2,3,1\n", "1 value, expected two"),
+    "one_labeled.csv": (GOOD.replace(",1\n", ",0\n").replace("0,0,0", "0,0,1", 1).encode(), "at least two labeled"),
+    "one_unlabeled.csv": (GOOD.replace(",0\n", ",1\n").replace("5,4,1", "5,4,0", 1).encode(), "at least two labeled"),
+    "three.csv": (b"a,b,s\n1,2,x\n2,3,y\n3,4,z\n", "3 values, expected two: 'x' (1 row)"),
+    "three_with_blank.csv": (
+        b"a,b,s\n1,2,yes\n2,3,no\n3,4,\n",
+        "3 values, expected two: 'yes' (1 row), 'no' (1 row), blank (1 row)",
+    ),
+    "which.csv": (b"a,b,s\n1,2,up\n2,3,down\n", "which of them means labeled"),
+    "twice.csv": (b"a,a,s\n1,2,1\n2,3,0\n", "column 'a' twice"),
+    "unnamed.csv": (b",a,s\n1,2,1\n2,3,0\n", "has no name"),
+    "separator.csv": (GOOD.replace(",", "#").encode(), "has one column"),
+    "spaces.csv": (b"s\n1\n0\n", "has one column"),
+    "ragged.csv": (b"a,b,s\n1,2,1\n1,2,0,9\n", "row 2 has 4 cells where the header has 3"),
+    "quotes.csv": (b'a,b,s\n"1,2,1\n2,3,0\n', ""),
+    "zero_bytes.csv": (b"a,b,s\n1,\x00,1\n2,3,0\n", "is zero, which no text has"),
+    "wide_without_mark.csv": (GOOD.encode("utf-16-le"), "is zero"),
+    "random.csv": (np.random.default_rng(0).bytes(3000), "is zero"),
+    "controls.csv": (b"a,b,s\n1,\x81\x07\xff,1\n2,3,0\n", "not UTF-8"),
+    "picture.csv": (b"\x89PNG\r\n\x1a\n" + bytes(40), "is zero"),
+    "sheet.csv": (b"PK\x03\x04" + bytes(60), "is zero"),
+    "text.csv": (b"Dear Sir or Madam,\nthank you, and good bye, yours\n", ""),
+    "html.csv": (b"<html><body>\n<p>not found</p>\n</body></html>\n", ""),
+    "numbers.json": (b'{"a": [1, 2]}', "expected a file that ends in"),
+    "sheet.xlsx": (b"PK\x03\x04", "expected a file that ends in"),
+    "none": (GOOD.encode(), "expected a file that ends in"),
+    "cut.csv.gz": (gzip.compress(GOOD.encode() * 50)[:60], "damaged"),
+    "not_zipped.csv.gz": (b"\x1f\x8b" + bytes(20), "damaged"),
+    "fake.parquet": (b"PAR1" + bytes(50) + b"PAR1", "not a Parquet file"),
+    "cut.parquet": (parquet(frame()[0])[:700], "not a Parquet file"),
+    "no_rows.parquet": (parquet(frame()[0].head(0)), "holds no row"),
+    "lists.parquet": (parquet(LISTS), "no column is left as a feature: 'a' holds List(Int64)"),
+    "arrays.npz": (b"PK\x03\x04", "give a CSV or a Parquet file"),
+    "constant.csv": (b"a,b,s\n1,x,1\n1,x,0\n1,x,0\n", "no column is left as a feature: 'a' holds '1' only"),
+    "gaps.csv": (b"a,b,s\n,NA,1\nnan,,0\n", "no column is left as a feature: 'a' has no value"),
+    "only_text.csv": (b"a,s\nx1,1\nx2,0\nx3,0\n", "no column is left as a feature: 'a' is text that never repeats"),
+    "no_label.csv": (GOOD.replace("s", "t", 1).encode(), "unknown column 's'"),
+}
+WORDS = {
+    "missing": (["none.csv", "--label", "s"], "no file at"),
+    "folder": ([".", "--label", "s"], "expected a file that ends in"),
+    "no such value": (["good.csv", "--label", "s", "--positive", "yes"], "holds no 'yes'"),
+    "no such id": (["good.csv", "--label", "s", "--id", "who"], "unknown column 'who'"),
+    "id and label": (["good.csv", "--label", "s", "--id", "s"], "named as label and as identifier"),
+    "prior": (["good.csv", "--label", "s", "--prior", "1.5"], "prior is 1.5, expected a share"),
+    "seeds": (["good.csv", "--label", "s", "--seeds", "0"], "seeds is 0"),
+    "method": (["good.csv", "--label", "s", "--method", "nnpo"], "did you mean 'nnpu'"),
+    "rows": (["good.csv", "--label", "s", "--score", "other.csv"], "none of the columns that were learned"),
+    "no rows": (["good.csv", "--label", "s", "--score", "none.csv"], "no file at"),
+    "no label": (["good.csv"], "label"),
+}
+
+
+def refused(capsys, said: str, out, *words) -> None:
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    code, _, err = called(capsys, "fit", *words, "--out", out)
+    assert code == 2, (words, err)
+    assert err.count("\n") == 1, err
+    assert said in err, (words, err)
+    assert len(err) < 1600
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before, f"{words} has written"
+
+
+def test_forty_files_that_cannot_be_used_are_a_line_each_and_nothing_is_written_over(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "summary.json").write_text("{}")
+    (out / "scores.csv").write_text("mine")
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "other.csv").write_text("x,y\n1,2\n")
+    assert len(BAD) >= 40
+    for name, (raw, said) in BAD.items():
+        (tmp_path / name).write_bytes(raw)
+        refused(capsys, said, out, tmp_path / name, "--label", "s")
+    for words, said in WORDS.values():
+        refused(capsys, said, out, *words)
+
+
+def test_a_folder_of_somebody_else_is_left_alone(capsys, tmp_path):
+    (tmp_path / "good.csv").write_text(GOOD)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "thesis.txt").write_text("mine")
+    refused(
+        capsys,
+        "holds thesis.txt, which jaxpu fit has not written",
+        tmp_path / "out",
+        tmp_path / "good.csv",
+        "--label",
+        "s",
+    )
+    code, _, err = called(capsys, "fit", tmp_path / "good.csv", "--label", "s", "--out", tmp_path / "good.csv")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "is a file" in err
