@@ -446,6 +446,7 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "b1": 0.9,
             "b2": 0.999,
             "eps": 1e-8,
+            "directional_penalty": 0.0,
             "alpha": 0.3,
             "alpha_schedule": "constant",
             "lam_per": "batch",

@@ -407,8 +407,8 @@ def test_what_is_no_figure_is_refused_before_anything_is_drawn(entries, words):
 
 
 def test_every_kind_has_a_default_experiment_or_is_for_studies_and_all_defaults_exist():
-    for entries in kinds.DEFAULTS.values():
-        assert plots.figures_of(entries, plots.Frames())
+    for kind, entries in kinds.DEFAULTS.items():  # what any function computes, only its author can draw
+        assert plots.figures_of(entries, plots.Frames()) or kind == "function"
 
 
 def test_figures_do_not_depend_on_a_user_s_settings_of_matplotlib(sweep):
