@@ -103,10 +103,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
             if sample_weight is not None:
                 raise ValueError("networks take no sample_weight; leave it out, or take another method")
-            options: dict[str, Any] = dict(self.settings or {})
-            self.fit_ = api.fit(
-                table, method=self.method, prior=given, seeds=self.seeds, scenario=self.scenario, **options
-            )
+            options: dict[str, Any] = {**(self.settings or {}), "scenario": self.scenario}
+            self.fit_ = api.fit(table, method=self.method, prior=given, seeds=self.seeds, **options)
         share = self.fit_.share
         self.prior_, self.interval_, self.threshold_ = share.value, (share.low, share.high), self.fit_.threshold
         return self
@@ -140,7 +138,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def _array(self, X: Any, *, reset: bool) -> np.ndarray:
         finite: Any = "allow-nan" if self._takes_gaps() else True
         options: dict[str, Any] = {"ensure_all_finite": finite, "dtype": np.float64}
-        return validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options)
+        return np.asarray(validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options))
 
     def _takes_gaps(self) -> bool:
         return (

@@ -42,17 +42,17 @@ class Fit:
         """The score from which a row is called positive."""
         return self.scorer.threshold
 
-    @property
+    @functools.cached_property
     def scores(self) -> Float[np.ndarray, "seeds n"]:
         """Scores of the rows, one a seed."""
         raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def score(self) -> Float[np.ndarray, " n"]:
         """Scores of the rows that rank them, the seeds together."""
         raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def probability(self) -> Float[np.ndarray, " n"]:
         """Of each row, that an unlabeled row with its features is positive."""
         raise NotImplementedError
@@ -83,7 +83,7 @@ class Fit:
         """1 where the score of a row reaches the threshold."""
         return self.scorer.predict(x)
 
-    @property
+    @functools.cached_property
     def verdicts(self) -> pl.DataFrame:
         """What became of the runs, a row a selection rule: verdict, failing runs of all, and a sentence."""
         raise NotImplementedError
@@ -103,12 +103,12 @@ class AutoFit(Fit):
 
     auto: Auto
 
-    @property
+    @functools.cached_property
     def scores(self) -> Float[np.ndarray, "seeds n"]:
         """Cross-fitted scores z = log f_P / f_U, one a seed."""
         return self.auto.scores
 
-    @property
+    @functools.cached_property
     def score(self) -> Float[np.ndarray, " n"]:
         """Their mean."""
         return self.auto.z
@@ -205,7 +205,7 @@ class NetworkFit(Fit):
         """The log odds of the networks' mean probability."""
         return self.scorer.score(self.scores)
 
-    @property
+    @functools.cached_property
     def probability(self) -> Float[np.ndarray, " n"]:
         """The networks' mean probability."""
         return self.scorer.probability(self.score)
@@ -215,7 +215,7 @@ class NetworkFit(Fit):
         """The tables of :func:`jaxpu.analysis.tables`: what was selected, its summary and its verdicts."""
         return analysis.tables(self.runs, self.experiment)
 
-    @property
+    @functools.cached_property
     def verdicts(self) -> pl.DataFrame:
         """What became of the runs, a row a selection rule: verdict, failing runs of all, and a sentence."""
         return self.tables.verdicts

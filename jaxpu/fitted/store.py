@@ -138,7 +138,8 @@ def _from_safetensors(body: bytes) -> NetworkScorer:
         place[last] = array
     dense = raw["dense"]
     if dense is not None:
-        dense = Dense(*(tuple(tuple(p) if isinstance(p, list) else p for p in part) for part in dense))
+        parts: Any = (tuple(tuple(p) if isinstance(p, list) else p for p in part) for part in dense)
+        dense = Dense(*parts)
     if raw["model"].get("module") is not None:
         raise ResultsError("the model file names a module to import, which jaxpu never writes; it was not read")
     model = config.validate(ModelConfig, raw["model"], "model")

@@ -111,7 +111,7 @@ def _fit(
     first = prior.members(tried[chosen], x, labeled, fold, weight=weight)
     scores = [prior.held_out(chosen, first, x, fold)]
     for k in range(1, seeds if isinstance(cv, int | np.integer) else 1):
-        again = prior.folds(labeled, cv, random_state + k)
+        again = prior.folds(labeled, int(cv), random_state + k)
         scores.append(prior.cross_fit(x, labeled, again, {chosen: tried[chosen]}, weight=weight).z)
     areas[chosen] = prior.auc(scores[0], labeled, weight)
     return Auto(share, chosen, areas, np.stack(scores), fold, first, weight)

@@ -39,7 +39,8 @@ def candidates(table: Table, random_state: int = 0) -> dict[str, Any]:
 def _with_gaps(model: Any, codes: list[int], d: int) -> Any:
     if hasattr(model, "steps"):
         return make_pipeline(encoder(codes, d), *(step for _, step in model.steps))
-    return clone(model).set_params(categorical_features=codes or None)
+    own: Any = clone(model)
+    return own.set_params(categorical_features=codes or None)
 
 
 def encoder(codes: list[int], d: int) -> ColumnTransformer:

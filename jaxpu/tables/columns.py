@@ -245,4 +245,5 @@ def of_dict(raw: dict[str, Any]) -> Column:
     >>> of_dict(as_dict(Column("a", "category", ("x",)))).categories
     ('x',)
     """
-    return Column(**{name: tuple(value) if isinstance(value, list) else value for name, value in raw.items()})
+    values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in raw.items()}
+    return Column(**values)
