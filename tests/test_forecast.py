@@ -41,7 +41,7 @@ def test_runs_that_need_others_are_counted_and_not_tried():
 
 
 def test_the_estimate_is_of_the_size_of_the_truth():
-    slow = toy.Toy(rates=(0.5,), seeds=6, epochs=4000, placement=PlacementConfig(devices=1, segment=1000))
+    slow = toy.Toy(rates=(0.5,), seeds=6, epochs=200, placement=PlacementConfig(devices=1, segment=50))
     estimate = forecast(slow, ToyKind()).seconds
     began = time.perf_counter()
     runs.run(slow, ToyKind(), None)

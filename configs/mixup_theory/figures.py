@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from jaxpu.plots import Figure
-from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, RED, WIDTH, headline, look
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
 from jaxpu.report.study import Results
 
 FLOWS = {"mixup": RED, "clean": PURPLE, "plain": INK, "switched": BLUE}
@@ -136,9 +136,11 @@ def gradients(runs: pl.DataFrame) -> Canvas:
             for name, mine, style in _kinds(runs):
                 epochs, values = _looked(mine, f"probe_{probe}")
                 lines[name] = _line(axis, epochs, values, METHODS[str(mine["method"][0])], style, (0, 1))
-            axis.set(title=title, xlabel="epoch", ylim=(0, None))
+            axis.set(title=title, xlabel="epoch")
+            axis.axhline(0, color=QUIET, linewidth=0.8, linestyle=":")
         ends = {name: np.median(_looked(mine, "probe_gradient_norm")[1][:, -1]) for name, mine, _ in _kinds(runs)}
-        said = ", ".join(f"{name} {value:.3f}" for name, value in list(ends.items())[:2])
+        plain = [name for name in ends if name.split(", ")[0] in ("pn", "pn_mixup") and "cosine" not in name]
+        said = ", ".join(f"{name} {ends[name]:.3f}" for name in plain)
         headline(canvas, f"GradNorm of the clean loss at the end: {said}", lines)
     return canvas
 

@@ -217,10 +217,8 @@ def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str,
 def _on_ray(command: Run, experiment: Any, folder: Path, screen: Screen) -> int:
     from jaxpu.executors import on_ray
 
-    options = {"address": command.address, "workers": command.workers, "fresh": command.fresh}
-    found = on_ray(experiment, folder, **options, watch=screen.show)
-    screen.bar.stop()
-    _publish(folder, *found)
+    asked = {"address": command.address, "workers": command.workers, "fresh": command.fresh}
+    _publish(folder, *on_ray(experiment, folder, **asked, watch=screen.show))
     return 0
 
 
