@@ -246,4 +246,4 @@ def _gives_away(values: np.ndarray, labeled: np.ndarray) -> bool:
     ours, others = np.unique(values[labeled]), np.unique(values[~labeled])
     if min(labeled.sum(), (~labeled).sum()) < 5 or np.isin(ours, others).any():
         return False
-    return len(ours) + len(others) <= 5 or ours[0] > others[-1] or ours[-1] < others[0]
+    return len(ours) + len(others) <= 5 or bool(ours[0] > others[-1] or ours[-1] < others[0])
