@@ -201,7 +201,7 @@ def fit(
     >>> x[y == 1] += 3
     >>> s = y * (rng.random(200) < 0.5)
     >>> fitted = fit(x, s, seeds=2)
-    >>> fitted.scores.shape, fitted.predict_proba(x[:3]).shape, abs(fitted.share.value - y[s == 0].mean()) < 0.1
+    >>> fitted.scores.shape, fitted.predict_proba(x[:3]).shape, bool(abs(fitted.share.value - y[s == 0].mean()) < 0.1)
     ((2, 200), (3, 2), True)
     >>> fit(x, s, method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2).scores.shape
     (2, 200)

@@ -340,6 +340,7 @@ def test_a_reader_who_has_seen_enough_is_no_error():
     assert done.stderr == ""
 
 
+@pytest.mark.slow
 def test_methods_whose_options_are_tried_when_they_are_read_can_be_run(tmp_path):
     """To try them starts jax, which must have been told of its devices and its cache before."""
     raw = config.to_dict(tiny(methods=[{"preset": "pn", "surrogate": "encouraging", "log_end": 0.5}], seeds=1))
@@ -356,6 +357,7 @@ def test_version_and_help_need_no_jax():
         assert (done.returncode, said in done.stdout, done.stderr) == (0, True, "")
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs_on_chosen_datasets_offline_resumes_and_leaves_its_own_folder_alone(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("JAXPU_DATA_DIR", "XDG_CACHE_HOME"):

@@ -252,6 +252,7 @@ def test_no_home_at_all_is_no_error(monkeypatch):
     assert api._cache_folder() == "/x"
 
 
+@pytest.mark.slow
 def test_a_users_matplotlibrc_changes_no_figure(tmp_path):
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\nfont.size: 33\naxes.facecolor: red\n")
     code = (

@@ -102,6 +102,7 @@ def test_lenet_is_its_formula():
     assert state == {}
 
 
+@pytest.mark.slow
 def test_as_in_torch_weights_start_within_one_over_the_root_of_what_comes_in():
     params, _ = built("mri_net", (16, 16)).init(jax.random.key(0), (16, 16))
     for name, leaves in params.items():

@@ -14,7 +14,7 @@ import pytest
 from jaxpu import config, kinds, linalg
 from jaxpu.config import PlacementConfig
 from jaxpu.runs import Memory, placement
-from jaxpu.runs.engine import _precision
+from jaxpu.runs.engine import precision_of
 from jaxpu.runs.pool import Pool
 from jaxpu.runs.trees import pack, unpack
 from jaxpu.theory import setups
@@ -59,7 +59,7 @@ def pools(raw, chunk):
         return {run_id: kept[run_id] for run_id in run.needs}
 
     for job in sorted(jobs, key=lambda job: any(run.needs for run in job.runs)):
-        with _precision(job):
+        with precision_of(job):
             pool = Pool(job, placement.resolve(settings, job), settings, Memory(), needed, job.runs[0])
         if job.keep:
             state = jax.tree.map(lambda leaf: leaf[0], pool._states)
@@ -73,7 +73,7 @@ def exported(pool):
     p = pool.program
     one = functools.partial(placement._segment, p.placement.chunk, p.functions, p.static, p.epochs)
     arguments = (pool._shared, pool._arguments(), pool._states)
-    with _precision(pool.job):
+    with precision_of(pool.job):
         shapes = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(np.shape(leaf), leaf.dtype), arguments)
         return jax.export.export(jax.jit(one), platforms=["cuda", "tpu"])(*shapes).mlir_module()
 

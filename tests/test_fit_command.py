@@ -122,6 +122,7 @@ class Odd:
     """What no model holds."""
 
 
+@pytest.mark.slow
 def test_networks_by_the_same_door(folder, capsys, tmp_path):
     fitted = jaxpu.fit(
         read(folder / "mine.csv", "s", "yes"), method="nnpu", seeds=2, model="linear", epochs=3, lr=0.05, batch_size=32,

@@ -109,6 +109,7 @@ def by_hand(given, method, training, weigh=None):
 REG = {"preset": "pn_regmixup", "mixed_weight": 0.7}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     ("method", "training"),

@@ -116,6 +116,7 @@ def test_a_run_is_that_of_numpy(method):
     )
 
 
+@pytest.mark.slow
 def test_what_is_recorded_are_the_metrics_of_the_logits():
     key, data, static, hyper = job.inputs(cell(), 1)
     run = jitted_train(key, data, static, hyper)

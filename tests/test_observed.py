@@ -173,6 +173,7 @@ def test_a_sweep_refuses_what_needs_true_labels_before_it_trains(table, tmp_path
     assert static_part(cell, data.load(cell.data), prepared(cell.data, 0)).truth is False
 
 
+@pytest.mark.slow
 def test_the_prior_can_be_estimated_from_p_and_u_of_the_training_rows():
     found = {}
     for scenario in ("single_set", "single_set_overlap"):

@@ -183,6 +183,7 @@ def test_thresholds_find_what_they_are_asked_for():
     assert abs(told.f1 - f1(t)) < 0.03
 
 
+@pytest.mark.slow
 def test_a_bootstrap_of_copies_is_far_too_low():
     rng = np.random.default_rng(0)
     labeled = np.arange(360) < 60

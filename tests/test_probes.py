@@ -66,6 +66,7 @@ def test_the_input_gradient_is_that_of_finite_differences(seen):
     assert float(probes.input_gradient_norm(seen)) == pytest.approx(norms.mean(), rel=1e-3)
 
 
+@pytest.mark.slow
 def test_gradient_norm_and_noise_are_those_of_the_rows(seen):
     x, y = rows_that_count(seen)
     loss = lambda params, x, y: losses.cross_entropy(seen.logits(x[None], params), y[None])  # noqa: E731

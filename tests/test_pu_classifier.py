@@ -27,7 +27,7 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::jaxpu.estimator.LabelWarning")
-@parametrize_with_checks([PUClassifier(BASE, random_state=0)], expected_failed_checks=expected_failures)
+@parametrize_with_checks([PUClassifier(BASE, random_state=0)])
 def test_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -210,6 +210,7 @@ def called(*words):
     return end.value.code
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_guide_leave_what_one_process_leaves(experiment_file, tmp_path, monkeypatch, capsys):
     """The job script of the guide says which commands its tasks run; they are run here, one after the other."""
     [script] = [block for block in blocks("sh") if "#SBATCH" in block]

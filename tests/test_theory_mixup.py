@@ -319,6 +319,7 @@ def test_the_class_of_few_rows_is_not_bounded():
 # --- gradient norm and noise
 
 
+@pytest.mark.slow
 def test_norm_and_noise_are_those_of_the_gradients_of_all_examples():
     draw = np.random.default_rng(0)
     x, y, w = draw.normal(size=(40, 3)), draw.normal(size=40), draw.normal(size=3)
@@ -379,6 +380,7 @@ def test_mixed_pairs_are_on_the_line_between_two_rows():
         assert near < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [150, 25], ids=["full rank", "fewer rows than features"])
 def test_flow_lemma_and_simulation_agree_and_the_copied_lemma_does_not(m):
     features, mixed, clean, *_ = regression(0, m=m)
@@ -434,6 +436,7 @@ def weights(seed, m=10, d=400, dtype=None):
     return 0.01 * jax.random.normal(jax.random.key(seed), (2, m, d), dtype or jnp.float64)
 
 
+@pytest.mark.slow
 def test_pairs_by_gram_matrices_are_those_of_mixed_patches():
     x, y, _ = rare_features.patches(jax.random.key(0), 6, d=12)
     w, lam = 30 * weights(1, m=3, d=12), 0.6

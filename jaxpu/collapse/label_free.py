@@ -82,13 +82,14 @@ def measures(
         mean, sd = of_u.mean(axis=-1), of_u.std(axis=-1)
     rows = scores.reshape(-1, scores.shape[-1])
     area = np.array([_auc(row, labeled) for row in rows]).reshape(scores.shape[:-1])
-    return {
+    found = {
         "proxy_pu_auc": (area - prior / 2) / (1 - prior),
         "unlabeled_positive": (of_u > threshold).mean(axis=-1),
         "unlabeled_mean": mean,
         "unlabeled_sd": sd,
         "given_prior": np.full(scores.shape[:-1], float(prior)),
     }
+    return {name: np.asarray(values) for name, values in found.items()}
 
 
 def _auc(scores: np.ndarray, labeled: np.ndarray) -> float:

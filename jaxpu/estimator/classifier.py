@@ -92,6 +92,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             weight = (
                 None if sample_weight is None else _check_sample_weight(sample_weight, np.empty(n), dtype=np.float64)
             )
+            if weight is not None and len(np.unique(labeled[weight > 0])) < 2:
+                raise ValueError("y is of one class among the rows with a weight, expected labeled and unlabeled rows")
             models = None if self.method == "auto" else {"base": self.method}
             cv = int(self.cv) if isinstance(self.cv, int | np.integer) else list(self.cv)
             found = fit_auto(
@@ -122,6 +124,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The more probable class of each row."""
+        check_is_fitted(self)
         return self.classes_[(self.predict_proba(X)[:, 1] > 0.5).astype(int)]
 
     def _probability(self, X: Any) -> np.ndarray:
