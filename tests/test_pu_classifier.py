@@ -21,11 +21,6 @@ X = RNG.normal(np.where(Y, 2.0, -2.0)[:, None], size=(300, 2))
 S = Y & (RNG.random(300) < 0.5)
 
 
-def expected_failures(estimator):
-    why = "weighted rows are dealt to folds, and calibrated, once, copies of them several times"
-    return dict.fromkeys(["check_sample_weight_equivalence_on_dense_data"], why)
-
-
 @pytest.mark.filterwarnings("ignore::jaxpu.estimator.LabelWarning")
 @parametrize_with_checks([PUClassifier(BASE, random_state=0)])
 def test_scikit_learns_checks(estimator, check):
@@ -34,7 +29,7 @@ def test_scikit_learns_checks(estimator, check):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::jaxpu.estimator.LabelWarning")
-@parametrize_with_checks([PUClassifier(random_state=0)], expected_failed_checks=expected_failures)
+@parametrize_with_checks([PUClassifier(random_state=0)])
 def test_scikit_learns_checks_of_the_default(estimator, check):
     check(estimator)
 

@@ -101,7 +101,9 @@ def _draw(positive: Centres, negative: Centres, *, n: int, pi: float, seed: int)
         positive[rng.integers(len(positive), size=n)],
         negative[rng.integers(len(negative), size=n)],
     )
-    x = (own + rng.standard_normal(own.shape)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        x = (own + rng.standard_normal(own.shape)).astype(np.float32)
+    _require(bool(np.isfinite(x).all()), "the classes are so far apart that rows are no numbers; take less")
     log_odds = np.log(n_positive / (n - n_positive))
     logit = _log_density(x, positive) - _log_density(x, negative) + log_odds
     return x, y.astype(np.int8), np.exp(-np.logaddexp(0.0, -logit))

@@ -130,7 +130,7 @@ def advance(
     def evaluated(state: State) -> tuple[State, History]:
         began = state.epoch
         state, history = train_one(state) if every == 1 else lax.scan(epoch, state, length=every)
-        found = evaluate(state.variables, data, config, hyper)
+        found = evaluate(state.variables, data, config, objective.at(hyper, state.epoch - 1, config.epochs))
         state = _follow_rules(state, found, config)
         if every > 1:
             last = jnp.arange(every) == state.epoch - began - 1
