@@ -5,16 +5,19 @@ import io
 import json
 import re
 
+import jax
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from test_tables import frame
 
 import jaxpu
-from jaxpu import cli
+from jaxpu import cli, config, data
 from jaxpu.fitted import load, store
+from jaxpu.methods import Method, decision_offset
 from jaxpu.runs import ResultsError
 from jaxpu.tables import read
 
@@ -140,6 +143,42 @@ def test_networks_by_the_same_door(folder, capsys, tmp_path):
     written = files.write(tmp_path, fitted, "")
     assert "networks were trained on most of these rows" in (tmp_path / "report.html").read_text()
     assert written["method"]["name"] == "nnpu"
+
+
+@pytest.mark.slow
+def test_a_sweep_that_kept_its_parameters_scores_other_rows(capsys, tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    a, b = rng.normal(4 * y - 2.0, size=(2, 60))
+    pl.DataFrame({"a": a, "b": b, "y": y}).write_csv(tmp_path / "mine.csv")
+    pl.DataFrame({"z": ["?"] * 9, "b": b[:9], "a": a[:9]}).write_csv(tmp_path / "new.csv")
+    raw = {
+        "data": {"file": str(tmp_path / "mine.csv"), "label": "y"}, "methods": ["pudra_softplus", "vpu"], "seeds": 2,
+        "model": {"name": "linear"}, "training": {"epochs": 3, "lr": 0.1}, "selection": {"keep_best": True},
+    }  # fmt: skip
+    outcome = jaxpu.sweep(raw, folder=tmp_path / "out")
+    code, out, _ = called(capsys, "score", tmp_path / "out", tmp_path / "new.csv")
+    assert code == 0
+    found = pl.read_csv(tmp_path / "out" / "new_scores.csv")
+    assert f"9 rows scored, 2 times each, {found['decision'].sum()} of 18 scores call them positive" in out
+    assert "left out: z" in out
+    assert "found by name" in out
+
+    # the same in NumPy: standardise as in training, w x + b − offset, the mean probability of the seeds
+    settings = config.expand(config.parse(raw))[0]
+    for method, offset in (("pudra_softplus", decision_offset(Method("pudra_softplus"))), ("vpu", 0.0)):
+        p = []
+        for seed, run in outcome.runs.filter(method=method).select("seed", "run_id").unique().rows():
+            rows = data.prepare(settings.data, data.load(settings.data), seed).rows
+            [bias, kernel] = sorted(jax.tree.leaves(outcome.kept(run)["params"]), key=np.size)
+            x = (np.stack([a, b], axis=1)[:9] - rows.mean) / rows.sd
+            p.append(expit((x @ np.asarray(kernel) + bias).ravel() - offset))
+        ours = found.filter(method=method).sort("row")
+        np.testing.assert_allclose(ours["probability"], np.mean(p, axis=0), rtol=1e-4)
+        np.testing.assert_array_equal(ours["decision"], np.mean(p, axis=0) >= 0.5)
+        assert found.filter(method=method)["probability"].is_sorted(descending=True)
+    pl.DataFrame({"a": a}).write_csv(tmp_path / "new.csv")
+    assert "the table lacks b" in called(capsys, "score", tmp_path / "out", tmp_path / "new.csv")[2]
 
 
 def test_classifiers_of_ones_own_and_a_given_share():

@@ -120,10 +120,11 @@ def _write_new(path: Path, scored: Any) -> None:
     write_frame(path, scored.frame)
     for note in scored.notes:
         print(f"note: {note}")
-    decided = (
-        f", {scored.frame['decision'].sum()} of them called positive" if "decision" in scored.frame.columns else ""
-    )
-    print(f"{scored.frame.height} rows scored{decided}: {path}")
+    n, all_scores, positive = scored.frame["row"].n_unique(), scored.frame.height, scored.frame["decision"].sum()
+    decided = f"{positive} of them called positive"
+    if all_scores > n:  # by several methods
+        decided = f"{all_scores // n} times each, {positive} of {all_scores} scores call them positive"
+    print(f"{n} rows scored, {decided}: {path}")
 
 
 def _command(command: Fit) -> str:
