@@ -3,12 +3,11 @@
 python scripts/own_data_priors.py [--seeds 20] [--settings spambase:0.1:0.37 ...] [--out FILE]
 
 Each setting is dataset:c:π, a single set: n_U rows (at most 3,000) of which the share π is positive, and n_P others,
-the share c of all positives, at least 5. Mushrooms come from JAXPU_DATA_DIR.
+the share c of all positives, at least 5.
 Prints a line a setting, writes one a seed.
 """
 
 import argparse
-import os
 import time
 from pathlib import Path
 
@@ -37,10 +36,6 @@ def dataset(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
         x = rng.normal(size=(len(y), 5))
         x[:, 0] += np.where(y, MEANS[name], -MEANS[name])
         return x, y
-    if name == "mushrooms":
-        raw = np.load(Path(os.environ["JAXPU_DATA_DIR"]) / "mushrooms.npz")
-        hot = [(raw["X"][:, [j]] == np.unique(raw["X"][:, j])).astype(float) for j in range(raw["X"].shape[1])]
-        return np.concatenate(hot, axis=1), raw["y"] == 1
     found = load(name)
     return np.asarray(found.x, float).reshape(len(found.x), -1), found.truth == 1
 
@@ -50,8 +45,7 @@ def draw(name: str, c: float, pi: float, seed: int) -> tuple[np.ndarray, np.ndar
     rng = np.random.default_rng(seed)
     x, y = dataset(name, rng)
     positive, negative = (rng.permutation(np.flatnonzero(of)) for of in (y, ~y))
-    hidden_per_row = pi / (1 - c) if c < 1 else pi
-    n_u = int(min(MOST, len(negative) / (1 - pi), len(positive) / hidden_per_row))
+    n_u = int(min(MOST, len(negative) / (1 - pi), len(positive) * (1 - c) / pi))
     hidden = round(pi * n_u)
     n_p = max(5, round(c * hidden / (1 - c)))
     rows = np.concatenate([positive[: n_p + hidden], negative[: n_u - hidden]])
