@@ -14,7 +14,7 @@ from jaxtyping import Bool
 from jaxpu import config
 from jaxpu.config import ConfigError, unknown
 from jaxpu.data import Dataset
-from jaxpu.data.features import plain
+from jaxpu.data.features import is_frame, plain
 from jaxpu.data.labels import coded
 from jaxpu.fitted import AutoFit, NetworkFit, of_table
 from jaxpu.fitted.fit import cell_of, kept_of
@@ -37,6 +37,16 @@ def is_auto(method: Any) -> bool:
     return method == "auto" if isinstance(method, str) else hasattr(method, "fit")
 
 
+def models_of(method: Any) -> Mapping[str, Any] | None:
+    """The candidates that :func:`is_auto` has found, by name; None for those of "auto".
+
+    >>> models_of("auto")
+    """
+    if isinstance(method, str):
+        return None
+    return method if isinstance(method, Mapping) else {type(method).__name__: method}
+
+
 def auto(
     x: Any, s: Any, y: Any, method: Any, prior: float | None, seeds: int | None, scenario: str, random_state: int
 ) -> AutoFit:
@@ -46,12 +56,8 @@ def auto(
         raise ConfigError("fit: 'auto' takes the scenarios single_set and case_control, with labeled rows beside U")
     table = x if isinstance(x, Table) else table_of(x, s)
     truth = None if y is None else coded(plain(y, len(table.x), "y"), column="y")
-    models = (
-        None if isinstance(method, str) else method if isinstance(method, Mapping) else {type(method).__name__: method}
-    )
-    found = fit_auto(
-        table, given=prior, models=models, seeds=SEEDS if seeds is None else seeds, random_state=random_state
-    )
+    seeds = SEEDS if seeds is None else seeds
+    found = fit_auto(table, given=prior, models=models_of(method), seeds=seeds, random_state=random_state)
     return of_table(table, found, truth)
 
 
@@ -70,9 +76,9 @@ def table_of(x: Any, s: Any) -> Table:
     """
     if s is None:
         raise ValueError("s is missing: which rows are labeled? give 1 where a row is, and 0 where nobody knows")
-    if not _frame(x) and np.ndim(x) != 2:
+    if not is_frame(x) and np.ndim(x) != 2:
         raise ValueError(f"'auto' takes tables of shape (n, d), got {np.shape(x)}; name a method of networks")
-    return of_columns(columns_of(x), s, named=_frame(x))
+    return of_columns(columns_of(x), s, named=is_frame(x))
 
 
 class NetworkRows(NamedTuple):
@@ -105,13 +111,9 @@ def for_networks(x: Any, s: Any, y: Any) -> NetworkRows:
     return NetworkRows(dataset, table.labeled, table, made, table.schema)
 
 
-def _frame(x: Any) -> bool:
-    return hasattr(x, "columns") and hasattr(x, "__getitem__")
-
-
 def _numbers(x: Any) -> bool:
     """Whether rows are numbers without gaps, or at least of a shape that only numbers have."""
-    if _frame(x):
+    if is_frame(x):
         return all(
             np.asarray(x[name].to_numpy()).dtype.kind in "biuf" and _full(x[name].to_numpy()) for name in x.columns
         )

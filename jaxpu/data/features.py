@@ -11,6 +11,15 @@ from jaxpu.errors import repeated
 LARGEST = float(np.finfo(np.float32).max)
 
 
+def is_frame(x: Any) -> bool:
+    """Whether it has named columns: a data frame of pandas or polars.
+
+    >>> is_frame(np.eye(2)), is_frame([[1.0]])
+    (False, False)
+    """
+    return hasattr(x, "columns") and hasattr(x, "__getitem__")
+
+
 def columns_of(frame: Any) -> dict[str, Any]:
     """The columns of a data frame by name.
 

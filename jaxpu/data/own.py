@@ -57,7 +57,7 @@ def from_arrays(
         ...
         ValueError: feature 1 is empty or NaN in row 1 (the first is 0); fill it, or drop the row
     """
-    if hasattr(x, "columns") and hasattr(x, "__getitem__"):
+    if features.is_frame(x):
         columns = features.columns_of(x)
         y, s = (features.taken(columns, one) if isinstance(one, str) else one for one in (y, s))
         values, feature_names = features.stacked(columns, first_row=0), tuple(columns)
@@ -82,7 +82,7 @@ def features_like(dataset: Dataset, x: Any) -> np.ndarray:
     >>> features_like(from_arrays(np.eye(2), y=[0, 1]), [[1, 2]]).tolist()
     [[1.0, 2.0]]
     """
-    if hasattr(x, "columns") and hasattr(x, "__getitem__"):
+    if features.is_frame(x):
         columns = features.columns_of(x)
         names = dataset.feature_names or tuple(columns)
         values = features.stacked({name: features.taken(columns, name) for name in names}, first_row=0)

@@ -9,6 +9,7 @@ from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
 from jaxpu import own, prior
+from jaxpu.data.features import is_frame
 from jaxpu.estimator.labels import labels_of
 from jaxpu.fitted import of_table
 from jaxpu.tables import columns_of, of_columns
@@ -22,8 +23,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     """A classifier of positive against negative rows, learned from labeled positives and unlabeled rows.
 
     Args:
-        method: "auto": the default of :func:`jaxpu.fit`; any scikit-learn classifier, fitted to P against U; or
-            the name of a method of jaxpu, which trains networks.
+        method: "auto": the default of :func:`jaxpu.fit`; any scikit-learn classifier, fitted to P against U, or a
+            mapping of several by name; or the name of a method of jaxpu, which trains networks.
         prior: the share of positives among the unlabeled rows, or "estimate".
         scenario: "single_set": the labeled rows are some of the positives of one sample, and ``predict_proba`` is
             P(y = 1 | x) in it; "case_control": U is a sample of the population, and it is P(y = 1 | x) there.
@@ -81,7 +82,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             ValueError: an unknown name, y is not of two classes, or fewer than two rows are labeled or unlabeled.
         """
         self._check_options()
-        frame = hasattr(X, "columns") and hasattr(X, "__getitem__")
+        frame = is_frame(X)
         checked = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
         n = len(checked)
         self.classes_, self.positive_, labeled = labels_of(y, n, self.pos_label, guess=True)
@@ -94,7 +95,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             )
             if weight is not None and len(np.unique(labeled[weight > 0])) < 2:
                 raise ValueError("y is of one class among the rows with a weight, expected labeled and unlabeled rows")
-            models = None if self.method == "auto" else {"base": self.method}
+            models = own.models_of(self.method)
             cv = int(self.cv) if isinstance(self.cv, int | np.integer) else list(self.cv)
             found = fit_auto(
                 table, given=given, models=models, seeds=self.seeds, cv=cv, random_state=seed, weight=weight
@@ -129,7 +130,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
 
     def _probability(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        if hasattr(X, "columns") and hasattr(X, "__getitem__"):
+        if is_frame(X):
             validate_data(self, X, reset=False, skip_check_array=True)
         else:
             X = self._array(X, reset=False)
@@ -144,9 +145,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options))
 
     def _takes_gaps(self) -> bool:
-        return (
-            isinstance(self.method, str) or not own.is_auto(self.method) or get_tags(self.method).input_tags.allow_nan
-        )
+        models = (own.models_of(self.method) if own.is_auto(self.method) else None) or {}
+        return all(get_tags(model).input_tags.allow_nan for model in models.values())
 
     def _check_options(self) -> None:
         if self.scenario not in prior.SCENARIOS:

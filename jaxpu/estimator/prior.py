@@ -1,6 +1,5 @@
 """scikit-learn's interface to class priors: ``PriorEstimator``."""
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_random_state, v
 from jaxpu import prior
 from jaxpu.errors import unknown
 from jaxpu.estimator.labels import labels_of
+from jaxpu.prior.tails import sizes
 
 
 class PriorWarning(UserWarning):
@@ -101,7 +101,7 @@ class PriorEstimator(BaseEstimator):
         self.z_, self.candidate_, self.aucs_ = found.found.z, found.found.chosen, found.found.auc
         self.prior_ = found.prior
         self.at_most_ = prior.at_most(self.z_, labeled, weight, self.level)
-        n_labeled, n_unlabeled = (self._total(of, weight) for of in (labeled, ~labeled))
+        n_labeled, n_unlabeled = sizes(labeled, weight)
         self.counts_ = n_labeled, n_unlabeled
         scenario: Any = self.scenario
         self.alpha_, self.label_frequency_ = prior.population(self.prior_, n_labeled, n_unlabeled, scenario)
@@ -167,7 +167,3 @@ class PriorEstimator(BaseEstimator):
         drawn = prior.estimates(again, labeled, weight, times=self.times, random_state=seed)
         low, high = prior.percentiles(drawn, self.level)
         return min(low, self.prior_), max(high, self.prior_)
-
-    @staticmethod
-    def _total(of: np.ndarray, weight: Any) -> float:
-        return float(of.sum() if weight is None else math.fsum(weight[of]))

@@ -125,7 +125,7 @@ def _rule(fitted: Fit) -> str:
 
 
 def _seeds(fitted: Fit) -> pl.DataFrame:
-    """Ranks of the unlabeled rows in each of two seeds, as a share."""
+    """Ranks of the unlabeled rows in each of two seeds; empty with one."""
     scores = fitted.scores[:2, ~fitted.labeled]
     if len(scores) < 2:
         return pl.DataFrame()

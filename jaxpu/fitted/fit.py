@@ -12,8 +12,9 @@ from jaxtyping import Bool, Float, Int8
 from jaxpu import analysis, collapse, config, prior
 from jaxpu.config import Experiment
 from jaxpu.data import Dataset
-from jaxpu.fitted.scorer import AutoScorer, NetworkScorer, Of, Scorer, of_calibrated, ranked
+from jaxpu.fitted.scorer import AutoScorer, NetworkScorer, Scorer, of_calibrated, ranked
 from jaxpu.prior import Share
+from jaxpu.prior.probability import Of
 from jaxpu.tables import Table
 from jaxpu.tables.auto import Auto
 
@@ -185,7 +186,7 @@ class NetworkFit(Fit):
 
     Attributes:
         runs: what was recorded, a row an epoch and seed. experiment: all settings. provenance: of the numbers.
-        dataset: the rows. kept: the parameters of each seed's chosen epoch, and the state of its network.
+        dataset: the rows.
     """
 
     runs: pl.DataFrame

@@ -1,7 +1,7 @@
 """What scores further rows: all of a fit that is kept, and none of its training rows."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -10,10 +10,9 @@ from scipy.special import expit, logit
 
 from jaxpu import prior
 from jaxpu.prior import Share
+from jaxpu.prior.probability import Of
 from jaxpu.tables import Schema
 from jaxpu.tables.dense import Dense
-
-Of = Literal["unlabeled", "population"]
 
 
 class Scored(NamedTuple):

@@ -63,13 +63,14 @@ class CrossFit(NamedTuple):
 
     Attributes:
         scores: z (n,) of each candidate, log f_P / f_U. auc: of P against U, of each. chosen: the one with the highest.
-        fold: where each row was held out.
+        fold: where each row was held out. fitted: the classifiers of each candidate, one a fold.
     """
 
     scores: dict[str, Scores]
     auc: dict[str, float]
     chosen: str
     fold: Folds
+    fitted: "dict[str, tuple[Member, ...]]"
 
     @property
     def z(self) -> Scores:
@@ -137,12 +138,10 @@ def cross_fit(
     """
     if not candidates:
         raise ValueError("candidates is empty, expected at least one classifier")
-    scores = {
-        name: held_out(name, members(candidate, x, labeled, fold, weight=weight, fitted=fitted), x, fold)
-        for name, candidate in candidates.items()
-    }
+    models = {name: members(c, x, labeled, fold, weight=weight, fitted=fitted) for name, c in candidates.items()}
+    scores = {name: held_out(name, fitted_to, x, fold) for name, fitted_to in models.items()}
     areas = {name: auc(z, labeled, weight) for name, z in scores.items()}
-    return CrossFit(scores, areas, max(areas, key=areas.__getitem__), fold)
+    return CrossFit(scores, areas, max(areas, key=areas.__getitem__), fold, models)
 
 
 class Member(NamedTuple):

@@ -1,7 +1,7 @@
 """The estimators of the class prior by name, each with what it looks at and where it comes from."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -32,10 +32,10 @@ class Estimator(NamedTuple):
     source: str
 
 
-def _km(rule: str) -> Callable[..., float]:
+def _km(rule: Literal["km1", "km2"]) -> Callable[..., float]:
     def estimate(x: Any, labeled: Labeled, fold: Folds, weight: Weights | None) -> float:
         del fold  # nothing is held out
-        return kernel_mean(x, labeled, weight, rule=rule)  # type: ignore[arg-type]
+        return kernel_mean(x, labeled, weight, rule=rule)
 
     return estimate
 

@@ -150,9 +150,13 @@ def _end(share: float | None, n: int) -> list[str]:
 
 def _best(scores: pl.DataFrame) -> Markdown:
     """The highest unlabeled rows."""
-    shown = scores.filter(pl.col("label") == 0).head(10).drop("label", "decision")
-    rows = [[number(v) if isinstance(v, float) else str("–" if v is None else v) for v in row] for row in shown.rows()]
-    return table([name.replace("_", " ") for name in shown.columns], rows, "r" * shown.width)
+    return _scored(scores.filter(pl.col("label") == 0).head(10))
+
+
+def _scored(rows: pl.DataFrame) -> Markdown:
+    shown = rows.drop("label", "decision")
+    cells = [[number(v) if isinstance(v, float) else str("–" if v is None else v) for v in row] for row in shown.rows()]
+    return table([name.replace("_", " ") for name in shown.columns], cells, "r" * shown.width)
 
 
 def _cuts(cuts: pl.DataFrame) -> Markdown:
@@ -217,9 +221,7 @@ def _candidates(candidates: list[dict[str, Any]]) -> Markdown:
 def _suspicious(rows: pl.DataFrame) -> Markdown:
     if rows.is_empty():
         return plain("No labeled row looks negative.")
-    shown = rows.head(MOST_SUSPICIOUS).drop("label", "decision")
-    cells = [[number(v) if isinstance(v, float) else str("–" if v is None else v) for v in row] for row in shown.rows()]
-    return table([name.replace("_", " ") for name in shown.columns], cells, "r" * shown.width)
+    return _scored(rows.head(MOST_SUSPICIOUS))
 
 
 def _columns(columns: list[dict[str, Any]]) -> Markdown:

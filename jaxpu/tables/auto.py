@@ -23,6 +23,9 @@ from jaxpu.tables.table import Table
 SEEDS = 4
 """Cross-fittings, each with folds of its own."""
 
+LARGE = 2_000_000
+"""Cells from which threads are worth their cost."""
+
 
 class Auto(NamedTuple):
     """A table's scores, and what gives those of later rows.
@@ -75,43 +78,25 @@ def fit_auto(
     ((2, 300), 5, True)
     """
     with threadpool_limits(1 if table.x.size < LARGE else None):
-        return _fit(table, given, models, seeds, cv, random_state, weight, level)
-
-
-LARGE = 2_000_000
-"""Cells from which threads are worth their cost."""
-
-
-def _fit(
-    table: Table,
-    given: float | None,
-    models: Mapping[str, Any] | None,
-    seeds: int,
-    cv: Any,
-    random_state: int,
-    weight: Weights | None,
-    level: float,
-) -> Auto:
-    x, labeled = table.x, table.labeled
-    fold = prior.folds(labeled, cv, random_state)
-    tried = dict(candidates(table, random_state) if models is None else models)
-    found = prior.cross_fit(x, labeled, fold, tried, weight=weight)
-    share = prior.share_of(
-        prior.bbe(found.z, labeled, weight) if given is None else float(given),
-        found,
-        labeled,
-        weight,
-        level=level,
-        given=given is not None,
-    )
-    chosen, areas = found.chosen, dict(found.auc)
-    if models is None and not table.plain:
-        chosen = WEIGHTED
-        tried[WEIGHTED] = WeightedClassifier(tried["boosting"], prior=given, random_state=random_state)
-    first = prior.members(tried[chosen], x, labeled, fold, weight=weight)
-    scores = [prior.held_out(chosen, first, x, fold)]
-    for k in range(1, seeds if isinstance(cv, int | np.integer) else 1):
-        again = prior.folds(labeled, int(cv), random_state + k)
-        scores.append(prior.cross_fit(x, labeled, again, {chosen: tried[chosen]}, weight=weight).z)
-    areas[chosen] = prior.auc(scores[0], labeled, weight)
-    return Auto(share, chosen, areas, np.stack(scores), fold, first, weight)
+        x, labeled = table.x, table.labeled
+        fold = prior.folds(labeled, cv, random_state)
+        tried = dict(candidates(table, random_state) if models is None else models)
+        found = prior.cross_fit(x, labeled, fold, tried, weight=weight)
+        share = prior.share_of(
+            prior.bbe(found.z, labeled, weight) if given is None else float(given),
+            found,
+            labeled,
+            weight,
+            level=level,
+            given=given is not None,
+        )
+        first = found
+        if models is None and not table.plain:
+            tried[WEIGHTED] = WeightedClassifier(tried["boosting"], prior=given, random_state=random_state)
+            first = prior.cross_fit(x, labeled, fold, {WEIGHTED: tried[WEIGHTED]}, weight=weight)
+        chosen, scores = first.chosen, [first.z]
+        for k in range(1, seeds if isinstance(cv, int | np.integer) else 1):
+            again = prior.folds(labeled, int(cv), random_state + k)
+            scores.append(prior.cross_fit(x, labeled, again, {chosen: tried[chosen]}, weight=weight).z)
+        areas = {**found.auc, **first.auc}
+        return Auto(share, chosen, areas, np.stack(scores), fold, first.fitted[chosen], weight)

@@ -17,6 +17,7 @@ from jaxpu import prior
 from jaxpu.prior import Share
 from jaxpu.prior.tails import Labeled, Scores
 from jaxpu.tables.auto import Auto
+from jaxpu.tables.candidates import candidates
 from jaxpu.tables.table import Table
 
 MOST_ROWS, MOST_FEATURES, TIMES = 2000, 200, 3
@@ -127,8 +128,6 @@ def scar(table: Table, share: Share, p: Float[np.ndarray, " n"], random_state: i
     n_p, n_u = int(labeled.sum()), int((~labeled).sum())
     if min(n_p, n_u) < prior.FEWEST:
         return Scar(impossible, n_u, nan, nan, nan)
-    from jaxpu.tables.candidates import candidates
-
     name = "logistic C=0.03"
     fold = prior.folds(labeled, 5, random_state)
     with threadpool_limits(1):

@@ -197,7 +197,7 @@ def columns_of(rows: Any, schema: Schema | None = None) -> dict[str, pl.Series]:
     """
     if isinstance(rows, Mapping):
         return dict(rows)
-    if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):
+    if features.is_frame(rows):
         found = {name: features.series(column) for name, column in features.columns_of(rows).items()}
         if schema is None or schema.named:
             return found
