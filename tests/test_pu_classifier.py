@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -88,6 +89,15 @@ def test_weights_are_frequencies():
     one, two = (PUClassifier(BASE, cv=split, random_state=0).fit(rows, S, none) for rows in (X, other))
     assert one.prior_ == two.prior_
     np.testing.assert_allclose(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_of_several_classifiers_by_name_one_is_chosen():
+    x = np.random.default_rng(0).normal(np.where(np.arange(90) < 30, 3.0, 0.0)[:, None], size=(90, 1))
+    models = {"flat": DummyClassifier(), "linear": LogisticRegression()}
+    found = PUClassifier(models, random_state=0).fit(x, np.arange(90) < 15)
+    assert found.fit_.auto.chosen == "linear"
+    with pytest.raises(ValueError, match="NaN"):
+        found.fit(np.where(x > 4, np.nan, x), np.arange(90) < 15)
 
 
 def test_scorers_choose_without_true_labels():
