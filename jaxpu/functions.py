@@ -60,6 +60,18 @@ def label(thing: Any) -> str:
     return f"{getattr(named, '__module__', '?')}:{named.__qualname__}"
 
 
+def taken_apart(made: Any) -> tuple[type, dict[str, Any]]:
+    """The class of a dataclass, a module of Flax for instance, and what it was made with, which a file can hold.
+
+    >>> import flax.linen as nn
+    >>> taken_apart(nn.Dense(3))
+    (<class 'flax.linen.linear.Dense'>, {'features': 3})
+    """
+    fields = [f for f in dataclasses.fields(made) if f.init and f.name not in ("parent", "name")]
+    given = {f.name: getattr(made, f.name) for f in fields}
+    return type(made), {f.name: v for f in fields if (v := given[f.name]) is not f.default}
+
+
 def identity(thing: Any) -> str:
     """What tells a function, class or object from all others: its name, and of a user's own a digest of its source.
 

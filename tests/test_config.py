@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxpu import config
+from jaxpu import config, mixup
 from jaxpu.config import (
     ConfigError,
     DataConfig,
@@ -31,9 +32,10 @@ from jaxpu.config import (
     runs_of,
     to_dict,
 )
-from jaxpu.config.schema import as_dict
+from jaxpu.config.schema import OF_NETWORKS, as_dict
 from jaxpu.methods import METHODS, Method, Schedule
 from jaxpu.runs import FORMAT
+from jaxpu.settings import AlphaSchedule
 
 
 def test_numbers_are_those_of_yaml_1_2(tmp_path):
@@ -395,6 +397,35 @@ def test_a_digest_changes_with_every_number_and_with_nothing_else():
         parse({"methods": ["pudra"]}),
     ]
     assert len({digest(e) for e in [base, *changed]}) == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": {"name": "linear", "hidden": [8]}}, "hidden has no effect with model.name 'linear'"),
+        ({"model": {"name": "resnet", "dropout": [0.5]}}, "dropout has no effect with model.name 'resnet'"),
+        ({"model": {"name": "mlp", "channels": [8]}}, "channels has no effect with model.name 'mlp'"),
+        ({"model": {"name": "lenet", "blocks": 2}}, "blocks has no effect with model.name 'lenet'"),
+        ({"selection": {"rules": ["last"], "default": "last", "patience": 3}}, "patience has no effect with 'last'"),
+        (
+            {"selection": {"rules": ["last"], "default": "last", "min_delta": 0.1}},
+            "min_delta has no effect with 'last'",
+        ),
+    ],
+)
+def test_sizes_and_patience_that_nothing_reads_are_refused(settings, words):
+    with pytest.raises(ConfigError, match=words):
+        parse(settings)
+
+
+def test_every_network_says_what_it_reads():
+    for name in OF_NETWORKS:
+        assert parse({"kind": "guided", "model": {"name": name}}).model.name == name
+    assert {*OF_NETWORKS} == {*get_args(ModelConfig.__annotations__["name"])}
+
+
+def test_every_name_of_a_schedule_of_alpha_is_one_of_mixup_s():
+    assert get_args(AlphaSchedule) == tuple(mixup.SCHEDULES)
 
 
 def test_defaults_are_those_that_recorded_runs_were_made_with():

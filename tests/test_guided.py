@@ -41,7 +41,7 @@ def job_with(method, asked, made):
 LR, EPOCHS = 0.3, 3
 LINEAR = {
     "data": {"name": "gaussians", "options": {"n": 60}, "test": 0.4},
-    "model": {"name": "linear", "hidden": [], "dropout": []},
+    "model": {"name": "linear"},
     "training": {"epochs": EPOCHS, "batch_size": 8, "lr": LR, "weight_decay": 0.01},
     "seeds": 1,
     "probes": [],

@@ -4,21 +4,21 @@ No jax is imported here, so that the command line answers at once. Unknown keys,
 settings without effect are errors that name the path, what was expected and the choices.
 """
 
-from jaxpu.config.base import END, AnyExperiment
+from jaxpu.config.base import END, AnyExperiment, PlacementConfig
 from jaxpu.config.cells import check_claims, claims_digest, expand, matching, runs_of
 from jaxpu.config.claim import Claim, Which
-from jaxpu.config.common import STRICT, ConfigError, PositiveInt, Share
 from jaxpu.config.data import DataConfig
 from jaxpu.config.experiment import Cell, Experiment
 from jaxpu.config.grid import as_text, grid_types, point_label, points, same
 from jaxpu.config.identity import digest
 from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, on_datasets, parse, read
-from jaxpu.config.schema import ModelConfig, PlacementConfig, SelectionConfig, TrainingConfig
+from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig
 from jaxpu.config.schema import as_dict as to_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
 from jaxpu.config.validate import put, validate, value_at
 from jaxpu.errors import shown, unknown
 from jaxpu.selection import RuleChoice
+from jaxpu.settings import STRICT, ConfigError, PositiveInt, Share
 
 __all__ = [
     "END",

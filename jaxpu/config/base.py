@@ -2,21 +2,52 @@
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.claim import Claim
-from jaxpu.config.common import STRICT, Count, PositiveInt
 from jaxpu.config.grid import COUNTS, Grid, always_set, checked_grid, count, swept
-from jaxpu.config.schema import PlacementConfig
 from jaxpu.config.validate import value_at
 from jaxpu.errors import repeated, unknown
+from jaxpu.settings import STRICT, Count, PositiveInt
 
 MOST_RUNS = 1_000_000
 END = "end"
 """What stands in the column ``selection`` where no rule selects: a run is judged where it ended."""
+
+
+@dataclass(frozen=True, config=STRICT)
+class PlacementConfig:
+    """Where runs go; none of it changes a result beyond rounding.
+
+    Attributes:
+        kind: ``map`` (one run after the other), ``vmap`` (all at once), ``chunk`` (vmap of ``chunk`` runs,
+            mapped), or ``auto``: map on CPU, on accelerators as many at once as fit into memory.
+        chunk: runs at once for ``chunk``; None = by memory.
+        devices: how many devices share the runs; None = all.
+        row_devices: devices over which the rows of one step are split (mesh axis "batch").
+        segment: epochs between two looks at the runs: progress, finished ones, checkpoint; up to the next multiple of
+            ``training.evaluate_every``.
+        checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
+        part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
+            run at once.
+    """
+
+    kind: Literal["auto", "map", "vmap", "chunk"] = "auto"
+    chunk: PositiveInt | None = None
+    devices: PositiveInt | None = None
+    row_devices: PositiveInt = 1
+    segment: PositiveInt = 5
+    checkpoint_seconds: float = Field(default=20.0, ge=0)
+    part: PositiveInt | None = None
+
+    @model_validator(mode="after")
+    def _chunk_has_an_effect(self) -> "PlacementConfig":
+        if self.chunk is not None and self.kind in ("map", "vmap"):
+            raise ValueError(f"placement.chunk has no effect with kind {self.kind!r}; leave it out")
+        return self
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -6,10 +6,10 @@ from typing import Any
 
 from jaxpu.config.base import MOST_RUNS, AnyExperiment
 from jaxpu.config.claim import Claim, Which
-from jaxpu.config.common import ConfigError
 from jaxpu.config.grid import finish, same
 from jaxpu.config.identity import digest
 from jaxpu.errors import shown, unknown
+from jaxpu.settings import ConfigError
 
 
 def expand(experiment: AnyExperiment) -> list[Any]:

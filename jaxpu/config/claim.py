@@ -5,8 +5,8 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.common import STRICT
 from jaxpu.selection import RuleChoice
+from jaxpu.settings import STRICT
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.common import STRICT, Share, with_defaults
+from jaxpu.settings import STRICT, Share, with_defaults
 
 
 @dataclass(frozen=True, config=STRICT)

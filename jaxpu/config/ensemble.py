@@ -8,11 +8,11 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment, check_names
-from jaxpu.config.common import STRICT, Count, PositiveInt, Share, refuse_idle
 from jaxpu.config.experiment import Experiment
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import as_dict
 from jaxpu.config.validate import put, validate, value_at
+from jaxpu.settings import STRICT, Count, PositiveInt, Share, refuse_idle
 
 BASELINE_TRAINERS = ("mean", "weighted_mean", "stacking", "isotonic_mean")
 SCORES = ("average_precision", "auc", "brier", "log_loss", "ece", "f1", "f1_best", "predicted_positive", "prevalence")

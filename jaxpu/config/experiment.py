@@ -9,13 +9,13 @@ from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment, check_names
-from jaxpu.config.common import STRICT
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import mistaken, put, validate, value_at
 from jaxpu.methods import Method, as_entry, asks_for, in_one_form, named_method
 from jaxpu.selection import RULES
+from jaxpu.settings import STRICT
 
 MIXING = (
     *(f"training.{name}" for name in ("alpha", "alpha_schedule", "lam_per")),

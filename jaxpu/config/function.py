@@ -7,10 +7,10 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import STRICT
 from jaxpu.config.grid import COUNTS, points
 from jaxpu.config.schema import as_dict
 from jaxpu.config.validate import put, validate, value_at
+from jaxpu.settings import STRICT
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jaxpu.config.common import ConfigError
 from jaxpu.config.identity import digest
 from jaxpu.errors import shown
+from jaxpu.settings import ConfigError
 
 Grid = dict[str, list[Any]] | list[dict[str, Any]]
 """Dotted paths to lists of values, of which all combinations are meant; or rows, each a mapping of paths to values."""

@@ -1,16 +1,16 @@
 """How students differ from their teachers, and how they are guided. No jax is imported here."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.common import STRICT, Count, PositiveInt
+from jaxpu.settings import STRICT, AlphaSchedule, Count, PositiveInt
 
 Mixing = Literal["mixup", "regmixup", "cutmix"]
 StudentFilter = Literal["whole", "low", "high", "random"]
 
-FILTERS = ("whole", "low", "high", "random")
+FILTERS = get_args(StudentFilter)
 """Which pairs enter the loss: all, those with r̂ ≤ 0, those with r̂ > 0, and as many as ``low`` keeps, whichever."""
 
 
@@ -25,7 +25,7 @@ class StudentConfig:
 
     mixing: Mixing = "mixup"
     alpha: float | None = Field(default=None, ge=0)
-    alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] | None = None
+    alpha_schedule: AlphaSchedule | None = None
 
 
 @dataclass(frozen=True, config=STRICT)

@@ -7,12 +7,12 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import STRICT, with_defaults
 from jaxpu.config.data import DataConfig
 from jaxpu.config.grid import COUNTS, points, swept
 from jaxpu.config.guide import GuideConfig, StudentConfig, StudentFilter
-from jaxpu.config.schema import ModelConfig, TrainingConfig, as_dict
+from jaxpu.config.schema import OF_NETWORKS, ModelConfig, TrainingConfig, as_dict
 from jaxpu.config.validate import put, validate, value_at
+from jaxpu.settings import STRICT, with_defaults
 
 Teacher = Literal["mixup", "regmixup", "cutmix", "plain"]
 Sees = Literal["all", "train"]
@@ -201,7 +201,10 @@ class GuidedExperiment(AnyExperiment):
         def add(raw: dict[str, Any]) -> dict[str, Any]:
             groups = {name: own for name in _DEFAULTS if isinstance(own := raw.get(name), dict)}
             kept = {name: own for name, own in groups.items() if not own.get("file") and not own.get("module")}
-            return raw | {name: _DEFAULTS[name] | own for name, own in kept.items()}
+            read = OF_NETWORKS.get(kept.get("model", {}).get("name", "mlp"), ())
+            sizes = {name: value for name, value in _DEFAULTS["model"].items() if name in read}
+            usual = _DEFAULTS | {"model": sizes}
+            return raw | {name: usual[name] | own for name, own in kept.items()}
 
         return with_defaults(given, add)
 

@@ -9,13 +9,13 @@ from typing import Any, cast
 import yaml
 
 from jaxpu.config.base import AnyExperiment
-from jaxpu.config.common import ConfigError
 from jaxpu.config.grid import COUNTS, swept
 from jaxpu.config.schema import as_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
 from jaxpu.config.validate import put, validate
 from jaxpu.errors import unknown
 from jaxpu.functions import label
+from jaxpu.settings import ConfigError
 
 KINDS: dict[str, str] = {
     "pu": "jaxpu.config.experiment:Experiment",

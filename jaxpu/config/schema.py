@@ -6,10 +6,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator, model_validator
 from pydantic.dataclasses import dataclass
 
-from jaxpu.config.common import STRICT, PositiveInt, Share, is_default, refuse_idle
 from jaxpu.errors import repeated, unknown
-from jaxpu.functions import is_path
+from jaxpu.functions import is_path, taken_apart
 from jaxpu.selection import RULES, RuleChoice
+from jaxpu.settings import STRICT, AlphaSchedule, PositiveInt, Share, is_default, refuse_idle
+
+OF_NETWORKS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("linear", "lenet", "cifar_net", "mri_net"), ()),
+    "mlp": ("hidden", "dropout"),
+    "cnn": ("hidden", "dropout", "channels"),
+    "resnet": ("channels", "blocks"),
+}
+"""What each network reads of the sizes."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -44,25 +52,21 @@ class ModelConfig:
         if self.module is None:
             if self.arguments:
                 raise ValueError("arguments are those of model.module, which is not given")
+            idle = [name for name in ("hidden", "dropout", "channels", "blocks") if name not in OF_NETWORKS[self.name]]
+            refuse_idle(self, idle, f"model.name {self.name!r}")
             return self
         if isinstance(self.module, str) and not is_path(self.module):
             raise ValueError(f"module is {self.module!r}, expected 'package.module:Class'")
         if dataclasses.is_dataclass(self.module) and not isinstance(self.module, type):
-            self._take_apart(self.module)
+            if self.arguments:
+                raise ValueError("arguments are those of a class, and model.module is made already; leave them out")
+            for name, value in zip(("module", "arguments"), taken_apart(self.module), strict=True):
+                object.__setattr__(self, name, value)
         named = [f for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
         idle = [f.name for f in named if not is_default(f, self)]
         if idle:
             raise ValueError(f"{', '.join(idle)} say nothing of a module of your own; give model.arguments instead")
         return self
-
-    def _take_apart(self, module: Any) -> None:
-        """A module that is made already as its class and arguments, which a file can hold."""
-        if self.arguments:
-            raise ValueError("arguments are those of a class, and model.module is made already; leave them out")
-        fields = [f for f in dataclasses.fields(module) if f.init and f.name not in ("parent", "name")]
-        given = {f.name: getattr(module, f.name) for f in fields}
-        object.__setattr__(self, "module", type(module))
-        object.__setattr__(self, "arguments", {f.name: v for f in fields if (v := given[f.name]) is not f.default})
 
     def __hash__(self) -> int:
         plain = [getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in ("module", "arguments")]
@@ -121,7 +125,7 @@ class TrainingConfig:
     eps: float = Field(default=1e-8, gt=0)
     directional_penalty: float = Field(default=0.0, ge=0)
     alpha: float = Field(default=0.3, ge=0)
-    alpha_schedule: Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"] = "constant"
+    alpha_schedule: AlphaSchedule = "constant"
     lam_per: Literal["batch", "row"] = "batch"
     evaluate_every: PositiveInt = 1
     initial_p: Literal["prior", "init"] | Share = "prior"
@@ -198,38 +202,8 @@ class SelectionConfig:
             raise ValueError(f"selection rules must differ; {', '.join(sorted(twice))} appears twice")
         if self.default not in self.rules:
             raise ValueError(f"default rule {self.default.name!r} is not among the rules {names}; add it there")
-        return self
-
-
-@dataclass(frozen=True, config=STRICT)
-class PlacementConfig:
-    """Where runs go; none of it changes a result beyond rounding.
-
-    Attributes:
-        kind: ``map`` (one run after the other), ``vmap`` (all at once), ``chunk`` (vmap of ``chunk`` runs,
-            mapped), or ``auto``: map on CPU, on accelerators as many at once as fit into memory.
-        chunk: runs at once for ``chunk``; None = by memory.
-        devices: how many devices share the runs; None = all.
-        row_devices: devices over which the rows of one step are split (mesh axis "batch").
-        segment: epochs between two looks at the runs: progress, finished ones, checkpoint; up to the next multiple of
-            ``training.evaluate_every``.
-        checkpoint_seconds: least time between two checkpoints of the working state; what a crash may cost.
-        part: how many unfinished runs a program holds; None = eight a device, or on accelerators as many as
-            run at once.
-    """
-
-    kind: Literal["auto", "map", "vmap", "chunk"] = "auto"
-    chunk: PositiveInt | None = None
-    devices: PositiveInt | None = None
-    row_devices: PositiveInt = 1
-    segment: PositiveInt = 5
-    checkpoint_seconds: float = Field(default=20.0, ge=0)
-    part: PositiveInt | None = None
-
-    @model_validator(mode="after")
-    def _chunk_has_an_effect(self) -> "PlacementConfig":
-        if self.chunk is not None and self.kind in ("map", "vmap"):
-            raise ValueError(f"placement.chunk has no effect with kind {self.kind!r}; leave it out")
+        if not any(choice.entry.column for choice in self.rules):
+            refuse_idle(self, ("patience", "min_delta"), "'last' as the only rule")
         return self
 
 

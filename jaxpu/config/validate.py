@@ -6,8 +6,8 @@ from typing import Any, TypeVar, get_args, get_origin
 
 from pydantic import TypeAdapter, ValidationError
 
-from jaxpu.config.common import ConfigError
 from jaxpu.errors import lines_of, shown, unknown
+from jaxpu.settings import ConfigError
 
 Kind = TypeVar("Kind")
 

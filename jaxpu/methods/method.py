@@ -20,9 +20,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, field_serializer, model_validator
 from pydantic.dataclasses import dataclass
-from pydantic_core import ArgsKwargs
 
 from jaxpu.methods.risks import Function, label
+from jaxpu.settings import refuse_idle, with_defaults
 
 Penalty = Literal["none", "log_mse", "point_process"]
 Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set"]
@@ -117,6 +117,9 @@ def _plain(value: Any) -> Any:
 ItsOptions = Annotated[dict[str, Any], BeforeValidator(_with_schedules)]
 Unit = Annotated[float, Field(ge=0, le=1)]
 
+_SHUFFLED = {"pairing": "shuffle"}
+"""Whom rows are mixed with where ``mixes`` is given and the pairing is not."""
+
 
 @dataclass(frozen=True, config=_STRICT)
 class Stage:
@@ -207,24 +210,20 @@ class Method:
 
     @model_validator(mode="after")
     def _beta_has_an_effect(self) -> "Method":
-        if self.effective_beta != 0.999 and self.class_weights != "effective_number":
-            raise ValueError(f"effective_beta has no effect with class_weights {self.class_weights!r}; leave it out")
+        if self.class_weights != "effective_number":
+            refuse_idle(self, ("effective_beta",), f"class_weights {self.class_weights!r}")
         return self
 
     @model_validator(mode="before")
     @classmethod
     def _mixed_rows_are_shuffled(cls, given: Any) -> Any:
-        raw = dict(given.kwargs or {}) if isinstance(given, ArgsKwargs) else given
-        if not isinstance(raw, Mapping) or raw.get("mixes", "none") == "none":
-            return given
-        raw = {"pairing": "shuffle", **raw}
-        return ArgsKwargs(given.args, raw) if isinstance(given, ArgsKwargs) else raw
+        return with_defaults(given, lambda raw: raw if raw.get("mixes", "none") == "none" else _SHUFFLED | raw)
 
     @model_validator(mode="after")
     def _labels_are_mixed_alone(self) -> "Method":
-        if self.mixes == "none" and (self.plain_weight, self.mixed_weight) != (0, 1):
-            raise ValueError("plain_weight and mixed_weight have no effect with mixes 'none'; leave them out")
-        if self.mixes != "none" and (self.penalty != "none" or self.memory is not None):
+        if self.mixes == "none":
+            refuse_idle(self, ("plain_weight", "mixed_weight"), "mixes 'none'")
+        elif self.penalty != "none" or self.memory is not None:
             raise ValueError(f"mixes is {self.mixes!r}, expected 'none' for a method with a penalty or a memory")
         return self
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Collection
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic_core import ArgsKwargs
@@ -13,6 +13,8 @@ STRICT = ConfigDict(extra="forbid", allow_inf_nan=False)
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+AlphaSchedule = Literal["constant", "easy", "hard", "easy_hard_easy", "early_stop"]
+"""The names of :data:`jaxpu.mixup.SCHEDULES`."""
 
 
 class ConfigError(ValueError):
