@@ -38,15 +38,17 @@ def on_ray(
 
     Args:
         experiment: to run. folder: for all shards, on a file system that all machines share.
-        address: of a cluster, as ``ray.init`` takes it; None = a local one. workers: how many shards at once;
-            None = one a GPU, or one for every four cores; those that the folder has go on.
+        address: of a cluster, as ``ray.init`` takes it; None = a local one.
+        workers: how many shards at once; None = one a GPU, or one for every four cores, two at least. A folder that has
+            shards keeps their number.
         fresh: forget what the folder holds. watch: called with the progress of all together.
 
     Returns:
         The experiment, its runs and their provenance.
 
     Raises:
-        ConfigError: Ray is not installed. ResultsError: shards are missing in the end, naming them.
+        ConfigError: Ray is not installed. ResultsError: shards are missing in the end, naming them, or the folder
+            has more shards than there are seeds.
     """
     ray = _started(address)
     try:
@@ -90,10 +92,13 @@ def _fitting(resources: dict[str, float]) -> int:
 
 
 def _shards(experiment: Any, folder: Path, workers: int, fresh: bool) -> list[Shard]:
-    """The shards to run: as many as the folder has, where an earlier command has begun."""
-    if (folder / "shards").is_dir() and not fresh:
-        workers = shards_in(folder)[0].of
-    of = min(workers, experiment.seeds)
+    """The shards to run: as many as the folder has, where an earlier command has begun: others are not gathered."""
+    has = shards_in(folder)[0].of if (folder / "shards").is_dir() else workers
+    of = min(has, experiment.seeds)
+    if of < has and (folder / "shards").is_dir():
+        raise runs.ResultsError(
+            f"{folder} holds shards of {has} parts, and there are {of} seeds to deal out; move {folder}/shards away"
+        )
     shards = [Shard(index, of) for index in range(of)]
     for shard in shards if fresh else ():
         runs.Folder(shard.below(folder)).remove()
