@@ -4,6 +4,7 @@ An extra: ``pip install 'jaxpu[ray]'``. Without a cluster a local one is started
 whoever lacks the token of this process; Ray must not have been imported before, for it reads such settings then.
 """
 
+import contextlib
 import logging
 import os
 import secrets
@@ -93,16 +94,20 @@ def _fitting(resources: dict[str, float]) -> int:
 
 def _shards(experiment: Any, folder: Path, workers: int, fresh: bool) -> list[Shard]:
     """The shards to run: as many as the folder has, where an earlier command has begun: others are not gathered."""
-    has = shards_in(folder)[0].of if (folder / "shards").is_dir() else workers
-    of = min(has, experiment.seeds)
-    if of < has and (folder / "shards").is_dir():
+    for path in (folder / "shards").glob("*-of-*") if fresh else ():
+        with runs.locked(path):
+            runs.Folder(path).remove()
+            for name in ("config.yaml", ".lock"):
+                (path / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what is not jaxpu's stays
+            path.rmdir()
+    has = shards_in(folder)[0].of if any((folder / "shards").glob("*-of-*")) else None
+    of = min(has or workers, experiment.seeds)
+    if has not in (None, of):
         raise runs.ResultsError(
             f"{folder} holds shards of {has} parts, and there are {of} seeds to deal out; move {folder}/shards away"
         )
-    shards = [Shard(index, of) for index in range(of)]
-    for shard in shards if fresh else ():
-        runs.Folder(shard.below(folder)).remove()
-    return shards
+    return [Shard(index, of) for index in range(of)]
 
 
 def _share(resources: dict[str, float], workers: int) -> dict[str, Any]:

@@ -102,10 +102,11 @@ def test_shards_of_ray_go_on_as_they_began_and_share_what_there_is(tmp_path):
     assert half["runtime_env"]["env_vars"] == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.450"}
 
 
-@pytest.mark.parametrize("fresh", [False, True])
-def test_a_folder_keeps_its_number_of_shards_since_others_could_not_be_gathered(tmp_path, fresh):
+def test_shards_that_could_not_be_gathered_with_others_are_forgotten_or_named_before_any_work(tmp_path):
     for shard in (Shard(0, 3), Shard(1, 3)):
         shard.below(tmp_path).mkdir(parents=True)
-    assert executors._shards(tiny(seeds=4), tmp_path, 2, fresh) == [Shard(i, 3) for i in range(3)]
+        (shard.below(tmp_path) / "config.yaml").touch()
     with pytest.raises(ResultsError, match="holds shards of 3 parts, and there are 2 seeds"):
-        executors._shards(tiny(seeds=2), tmp_path, 2, fresh)
+        executors._shards(tiny(seeds=2), tmp_path, 2, False)
+    assert executors._shards(tiny(seeds=4), tmp_path, 2, True) == [Shard(0, 2), Shard(1, 2)]
+    assert not [*(tmp_path / "shards").iterdir()]
