@@ -4,6 +4,7 @@ An extra: ``pip install 'jaxpu[ray]'``. Without a cluster a local one is started
 whoever lacks the token of this process; Ray must not have been imported before, for it reads such settings then.
 """
 
+import contextlib
 import logging
 import os
 import secrets
@@ -38,15 +39,17 @@ def on_ray(
 
     Args:
         experiment: to run. folder: for all shards, on a file system that all machines share.
-        address: of a cluster, as ``ray.init`` takes it; None = a local one. workers: how many shards at once;
-            None = one a GPU, or one for every four cores; those that the folder has go on.
+        address: of a cluster, as ``ray.init`` takes it; None = a local one.
+        workers: how many shards at once; None = one a GPU, or one for every four cores, two at least. A folder that has
+            shards keeps their number.
         fresh: forget what the folder holds. watch: called with the progress of all together.
 
     Returns:
         The experiment, its runs and their provenance.
 
     Raises:
-        ConfigError: Ray is not installed. ResultsError: shards are missing in the end, naming them.
+        ConfigError: Ray is not installed. ResultsError: shards are missing in the end, naming them, or the folder
+            has more shards than there are seeds.
     """
     ray = _started(address)
     try:
@@ -90,14 +93,21 @@ def _fitting(resources: dict[str, float]) -> int:
 
 
 def _shards(experiment: Any, folder: Path, workers: int, fresh: bool) -> list[Shard]:
-    """The shards to run: as many as the folder has, where an earlier command has begun."""
-    if (folder / "shards").is_dir() and not fresh:
-        workers = shards_in(folder)[0].of
-    of = min(workers, experiment.seeds)
-    shards = [Shard(index, of) for index in range(of)]
-    for shard in shards if fresh else ():
-        runs.Folder(shard.below(folder)).remove()
-    return shards
+    """The shards to run: as many as the folder has, where an earlier command has begun: others are not gathered."""
+    for path in (folder / "shards").glob("*-of-*") if fresh else ():
+        with runs.locked(path):
+            runs.Folder(path).remove()
+            for name in ("config.yaml", ".lock"):
+                (path / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # what is not jaxpu's stays
+            path.rmdir()
+    has = shards_in(folder)[0].of if any((folder / "shards").glob("*-of-*")) else None
+    of = min(has or workers, experiment.seeds)
+    if has not in (None, of):
+        raise runs.ResultsError(
+            f"{folder} holds shards of {has} parts, and there are {of} seeds to deal out; move {folder}/shards away"
+        )
+    return [Shard(index, of) for index in range(of)]
 
 
 def _share(resources: dict[str, float], workers: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 from problems import tiny
 
 from jaxpu import api, cli, executors
-from jaxpu.runs import Shard
+from jaxpu.runs import ResultsError, Shard
 
 DRIVER = """
 import json, os, re, signal, sys
@@ -100,3 +100,13 @@ def test_shards_of_ray_go_on_as_they_began_and_share_what_there_is(tmp_path):
     half = executors._share({"CPU": 16.0, "GPU": 2.0}, 4)
     assert half["num_gpus"] == 0.5
     assert half["runtime_env"]["env_vars"] == {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.450"}
+
+
+def test_shards_that_could_not_be_gathered_with_others_are_forgotten_or_named_before_any_work(tmp_path):
+    for shard in (Shard(0, 3), Shard(1, 3)):
+        shard.below(tmp_path).mkdir(parents=True)
+        (shard.below(tmp_path) / "config.yaml").touch()
+    with pytest.raises(ResultsError, match="holds shards of 3 parts, and there are 2 seeds"):
+        executors._shards(tiny(seeds=2), tmp_path, 2, False)
+    assert executors._shards(tiny(seeds=4), tmp_path, 2, True) == [Shard(0, 2), Shard(1, 2)]
+    assert not [*(tmp_path / "shards").iterdir()]

@@ -80,7 +80,7 @@ def scores(selected: pl.DataFrame, selection: str = PLAIN) -> pl.DataFrame:
     there = selected.filter(pl.col("selection") == selection)
     for (method, dataset), group in there.group_by("method", "dataset", maintain_order=True):
         values = group["f1"].to_numpy()
-        low, high = mean_interval(values)[-2:] if len(values) > 1 else (math.nan, math.nan)
+        low, high = mean_interval(values)
         rows.setdefault(str(method), {})[str(dataset)] = f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
     columns = there["dataset"].unique(maintain_order=True).to_list()
     return pl.DataFrame([{"method": m, **{c: cells.get(c, "") for c in columns}} for m, cells in rows.items()])
@@ -112,8 +112,8 @@ def failures(selected: pl.DataFrame) -> pl.DataFrame:
         for rule in (RESCUE, PLAIN):
             f1 = group.filter(pl.col("selection") == rule)["f1"]
             low = int((f1 < LOW).sum())
-            interval = wilson(low, len(f1))[-2:]
-            row[rule] = f"{low} of {len(f1)} [{interval[0]:.3f}, {interval[1]:.3f}]"
+            least, most = wilson(low, len(f1))
+            row[rule] = f"{low} of {len(f1)} [{least:.3f}, {most:.3f}]"
         rows.append(row)
     return pl.DataFrame(rows)
 
@@ -124,7 +124,10 @@ def regression(selected: pl.DataFrame) -> pl.DataFrame:
     A seed's difference is averaged over the sets that have it; the interval is that of the mean over such seeds.
     """
     rows = []
-    for name, part in (("all", selected), ("without the two small ones", selected.filter(~_among(SMALL)))):
+    for name, part in (
+        ("all", selected),
+        ("without the two small ones", selected.filter(~pl.col("dataset").is_in(SMALL))),
+    ):
         for rule in (RESCUE, PLAIN):
             there = part.filter((pl.col("selection") == rule) & pl.col("method").is_in([FIXED, SOFT]))
             wide = there.pivot("method", index=["dataset", "seed"], values="f1").drop_nulls()
@@ -133,7 +136,7 @@ def regression(selected: pl.DataFrame) -> pl.DataFrame:
                 pl.col("d").mean(), pl.len()
             )  # fmt: skip
             values = by_seed.filter(pl.col("len") == sets)["d"].to_numpy()
-            low, high = mean_interval(values)[-2:] if len(values) > 1 else (math.nan, math.nan)
+            low, high = mean_interval(values)
             row = {
                 "sets": f"{name} ({sets})",
                 "rule": rule,
@@ -141,10 +144,6 @@ def regression(selected: pl.DataFrame) -> pl.DataFrame:
             }
             rows.append(row | {"low": low, "high": high, "seeds": len(values)})
     return pl.DataFrame(rows)
-
-
-def _among(names: tuple[str, ...]) -> pl.Expr:
-    return pl.col("dataset").is_in(list(names))
 
 
 def pooled(selected: pl.DataFrame, known: pl.DataFrame, selection: str = RESCUE) -> pl.DataFrame:

@@ -178,7 +178,7 @@ def _run(command: Run) -> int:
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
     check(experiment)
-    if getattr(experiment, "figures", ()):  # what draws takes half a second to import
+    if getattr(experiment, "figures", ()):  # what draws takes a while to import
         from jaxpu.report import check_figures
 
         check_figures(experiment)

@@ -23,7 +23,11 @@ def dry_run(experiment: Any) -> int:
     low, high = found.range
     compiling = sum(one.compile_seconds for one in found.programs)
     early = f", between {_time(low)} (every run ends early) and {_time(high)} (none does)" if low < high else ""
-    print(f"time: about {_time(found.seconds)} of training{early}; programs are compiled in {_time(compiling)}")
+    untried = sum(math.isnan(one.epoch_seconds) for one in found.programs)
+    without = f"; without {untried} programs that were not tried" if untried else ""
+    print(
+        f"time: about {_time(found.seconds)} of training{early}; programs are compiled in {_time(compiling)}{without}"
+    )
     print(f"memory: {found.peak_bytes / 2**20:.0f} MiB in this process")
     return 0
 

@@ -95,15 +95,18 @@ def on_datasets(raw: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """
     if len(set(names)) < len(names):
         raise ConfigError(f"datasets: expected different ones, got {', '.join(names)}")
-    own, grid = raw.get("data", {}), raw.get("grid", {})
-    if isinstance(own, Mapping) and own.get("file"):
+    own, grid, claims = raw.get("data") or {}, raw.get("grid") or {}, raw.get("claims")
+    rows = [grid] if isinstance(grid, Mapping) else grid
+    if not isinstance(own, Mapping) or not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        return dict(raw)  # whoever parses it says what is wrong
+    if own.get("file"):
         raise ConfigError("datasets: the experiment is about data.file, expected one about registered datasets")
     if isinstance(grid, Mapping):
         chosen: Any = {"data.name": list(names), **{path: v for path, v in grid.items() if path != "data.name"}}
     else:
         chosen = [row for name in names for row in _rows_of(grid, name)]
     replaced = ("name",) if "data.name" in swept(cast(Any, grid)) else ("name", "options")
-    claims = [c for c in raw.get("claims", ()) if not _datasets_of(c) - set(names)]
+    claims = [c for c in claims if not _datasets_of(c) - set(names)] if isinstance(claims, list) else claims
     return {
         **raw,
         "data": {name: value for name, value in own.items() if name not in replaced},

@@ -16,8 +16,9 @@ with what is fetched and read wherever it lies, has one of the file; and the arr
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class Source(NamedTuple):
     origin: str
     megabytes: int
     counts: dict[str, tuple[int, ...]]
-    values: dict[str, str] = {}  # noqa: RUF012
+    values: Mapping[str, str] = MappingProxyType({})
     needs: str = ""
     files: tuple[str, ...] = ()
 

@@ -89,7 +89,7 @@ def indicators(
     return x, tuple(f"{names[j]}={word(value)}" for j, value in values)
 
 
-def chosen(n: int, rows: int | None, of: str = "rows") -> Int[np.ndarray, " m"]:
+def chosen(n: int, rows: int | None) -> Int[np.ndarray, " m"]:
     """So many of n row numbers at random, ascending, always the same ones; all if None.
 
     Raises:
@@ -101,5 +101,5 @@ def chosen(n: int, rows: int | None, of: str = "rows") -> Int[np.ndarray, " m"]:
     if rows is None:
         return np.arange(n)
     if not 2 <= rows <= n:
-        raise ValueError(f"{of} is {rows}, expected 2 to {n}, or none for all")
+        raise ValueError(f"rows is {rows}, expected 2 to {n}, or none for all")
     return np.sort(np.random.default_rng(0).permutation(n)[:rows])

@@ -138,7 +138,7 @@ def convolve(
 ) -> Float[Array, "n out_h out_w d"]:
     """A convolution (a correlation, as everywhere in networks), 0 outside of the image.
 
-    XLA's convolution for CPUs is three to four times slower inside a loop than outside, so there it is matrix products:
+    XLA's convolution for CPUs is much slower inside a loop than outside, so there it is matrix products:
     one with the surroundings of all pixels side by side (``patches``), or, where these would not fit into a cache, a
     sum over the places of the kernel (``shifts``). Elsewhere it is XLA's own (``lax``).
 

@@ -146,7 +146,7 @@ def epoch_rows(run: Run, history: dict[str, Any]) -> pl.DataFrame:
 
 
 def _series(name: str, values: Any) -> pl.Series:
-    if values.ndim == 1:  # nearly all, and from a list it takes ten times as long
+    if values.ndim == 1:  # nearly all, and a detour by a list is slow
         return pl.Series(name, values)
     return pl.Series(name, values.tolist(), dtype=_kind(values.ndim))
 
