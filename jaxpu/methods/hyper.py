@@ -67,6 +67,12 @@ class Hyper(NamedTuple):
     initial_p: ScalarLike
 
 
+_OF_METHOD = ("floor", "partner_floor", "detach", "same_dropout", "weight", "weight_by_lambda", "mix_unlabeled_only")
+_OF_METHOD += ("plain_weight", "mixed_weight")
+_OF_TRAINING = ("alpha", "lr", "weight_decay", "directional_penalty")
+"""What :class:`Hyper` has as a method and the settings of training have it."""
+
+
 def hyper_of(
     method: Method,
     training: TrainingConfig,
@@ -106,23 +112,12 @@ def hyper_of(
         decision_offset=decision_offset(method),
         prior=prior,
         anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
-        floor=method.floor,
-        partner_floor=method.partner_floor,
-        detach=method.detach,
-        same_dropout=method.same_dropout,
-        weight=method.weight,
-        weight_by_lambda=method.weight_by_lambda,
-        mix_unlabeled_only=method.mix_unlabeled_only,
         skip_without_positives=skips_without_positives(method),
-        plain_weight=method.plain_weight,
-        mixed_weight=method.mixed_weight,
-        alpha=training.alpha,
         alpha_schedule=list(mixup.SCHEDULES).index(training.alpha_schedule),
-        lr=training.lr,
-        weight_decay=training.weight_decay,
-        directional_penalty=training.directional_penalty,
         optimizer={name: np.float32(value) for name, value in training.numbers().items()},
         initial_p=_initial_p(training, prior),
+        **{name: getattr(method, name) for name in _OF_METHOD},
+        **{name: getattr(training, name) for name in _OF_TRAINING},
     )
     kinds = {int: np.int32, float: np.float32, bool: np.float32}
     typed: list[Any] = [kinds[type(v)](v) if type(v) in kinds else v for v in values]
