@@ -233,10 +233,8 @@ def rare(
         teacher, _ = learn(other, seen.x, seen.y, rare_features.shares("mixup", steps, lam=lam))
     lams = rare_features.shares(schedule, steps, lam=lam, stop=stop)
     end, way = learn(start, mine.x, mine.y, lams, teacher)
-    right = {
-        f"accuracy_{name}": rare_features.accuracy(end, rows.x, rows.y)
-        for name, rows in (("common", draw(keys[4], test, rho=0.0)), ("rare", draw(keys[5], test, rho=1.0)))
-    }
+    tests = {"common": draw(keys[4], test, rho=0.0), "rare": draw(keys[5], test, rho=1.0)}
+    right = {f"accuracy_{name}": rare_features.accuracy(end, rows.x, rows.y) for name, rows in tests.items()}
     common, rare_way, wrong = (part.mean(axis=1) for part in way)
     ends = {"common": common[-1], "rare": rare_way[-1], "wrong": wrong[-1], "common_most": common.max()}
     ways = {"step": max(steps // 60, 1) * jnp.arange(len(common)), "common_way": common, "rare_way": rare_way}

@@ -34,10 +34,7 @@ def updates(data: Data, config: Config) -> Int[Array, ""]:
 
 
 class StepTerms(NamedTuple):
-    """The terms of one update's loss, 1 where it was skipped, and 0 where the whole batch is padding.
-
-    ``more`` is what else is recorded of the update, by name.
-    """
+    """Terms of an update's loss, 1 if it was skipped, 0 if all of it is padding, and what else is recorded, by name."""
 
     terms: objective.Terms
     skipped: Scalar
