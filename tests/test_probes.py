@@ -9,9 +9,9 @@ import pytest
 from problems import first_cell, run_inputs, tiny
 
 import jaxpu
-from jaxpu import config, losses, models
+from jaxpu import config, losses, mixup, models, train
 from jaxpu.config import ConfigError
-from jaxpu.train import ProbeInput, probes
+from jaxpu.train import ProbeInput, evaluation, probes
 
 HERE = "test_probes:mean_of_test"  # found because pytest puts tests on the path
 
@@ -119,3 +119,17 @@ def test_what_is_no_probe_is_refused_before_training():
     _, _, static, _ = run_inputs(first_cell(tiny(probes=["mean_margin"])))
     assert static.probes == (("mean_margin", probes.mean_margin),)
     assert dataclasses.replace(static, probes=()) == run_inputs(first_cell(tiny()))[2]
+
+
+@pytest.mark.parametrize("every", [1, 2])
+def test_a_probe_sees_the_numbers_of_its_epoch(every, monkeypatch):
+    """α falls from epoch to epoch, and the probe has that of the epoch just run; metrics are left out."""
+    monkeypatch.setattr(evaluation, "_two_classes", lambda *_: {})
+    chosen = {"selection": {"rules": ["last"], "default": "last"}, "model": {"name": "linear"}}
+    training = {"training__alpha": 0.8, "training__alpha_schedule": "easy", "training__evaluate_every": every}
+    key, data, static, hyper = run_inputs(first_cell(tiny(**chosen, **training)))
+    static = dataclasses.replace(static, probes=(("alpha", lambda seen: seen.hyper.alpha),))
+    seen = np.asarray(jax.jit(train.train, static_argnums=2)(key, data, static, hyper).history["probe_alpha"])
+    at = np.arange(every - 1, 4, every)
+    np.testing.assert_allclose(seen[at], mixup.schedule("easy", 4, 0.8)[at], rtol=1e-6)
+    assert np.isnan(np.delete(seen, at)).all()

@@ -1,4 +1,4 @@
-"""What formulas say of training without doing any of it: loss geometry, the mean field, an aggregator's flow, mixup.
+"""What formulas say of training: loss geometry, the mean field, an aggregator's flow, mixup.
 
 What mixup does has a module a concept: ``mixup_loss`` (standard loss and three regularisers), ``glm``, ``mixupe``,
 ``rademacher``, ``random_features`` (gradient flow), ``rare_features``, ``gradient_noise``.

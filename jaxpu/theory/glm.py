@@ -98,17 +98,7 @@ def regulariser(theta: Float[Array, " p"], x: Float[Array, "n p"], alpha: float,
         (0.003741, inf)
     """
     z = x @ theta
-    return coefficient(alpha, beta) * second_order(z)
-
-
-def second_order(z: Float[Array, " n"]) -> Scalar:
-    """½ mean A''(z) · mean z²: what c(α, β) multiplies, of the predictions z = Xθ; φ/2 of the class W_γ.
-
-    Example:
-        >>> round(float(second_order(jnp.array([-0.1, 0.1]))), 6)
-        0.001247
-    """
-    return 0.5 * curvature(z).mean() * (z**2).mean()
+    return coefficient(alpha, beta) * (0.5 * curvature(z).mean() * (z**2).mean())
 
 
 def curvature(z: Float[Array, "*n"] | ScalarLike) -> Float[Array, "*n"]:

@@ -3,8 +3,8 @@
 Each takes a random key and options, and gives numbers, and arrays of one length along what varies.
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -130,6 +130,25 @@ def regression(
         ``simulation_off``, ``lemma_off``, ``copied_off``: distances from the flow at a time of 3,000, over the way
         made, of a Runge-Kutta simulation, of the lemma, and of the lemma as copied, with θ* of the mixed labels.
     """
+    rows, (phi, wanted) = _rows(
+        key, n=n, m=m, d=d, dim=dim, alpha=alpha, label_noise=label_noise, within=within, test=test
+    )
+    made, start = {name: random_features.flow(*one) for name, one in rows.items()}, jnp.zeros(d)
+    time = jnp.concatenate([jnp.zeros(1), jnp.geomspace(1.0, horizon, 91)])
+    ways = {name: flow_at(one, start, time) for name, one in made.items()}
+    ways["switched"] = jax.vmap(lambda at: random_features.switched(made["mixup"], made["plain"], start, at, horizon))(
+        time
+    )
+    error = {name: random_features.normalised_error(way @ phi.T, wanted) for name, way in ways.items()}
+    (features, mixed), (_, clean) = rows["mixup"], rows["clean"]
+    share = {"noise_share": random_features.noise_share(mixed - clean, clean)}
+    return _of_errors(time, error) | _lemma(features, mixed, clean, start) | share | {"time": time} | error
+
+
+def _rows(
+    key: Array, *, n: int, m: int, d: int, dim: int, alpha: float, label_noise: float, within: bool, test: int
+) -> tuple[dict[str, tuple[Array, Array]], tuple[Array, Array]]:
+    """Features and labels that each flow learns from, and those that errors are taken on."""
     keys = jax.random.split(key, 8)
     scale, shapes = jnp.sqrt(dim), [(5, dim), (5,), (d, dim), (d,), (d,)]
     a, b, v, shift, theta = (jax.random.normal(k, shape) for k, shape in zip(keys[:5], shapes, strict=True))
@@ -144,34 +163,28 @@ def regression(
     noise_key, pair_key = jax.random.split(keys[7])
     y = target(x) + label_noise * jax.random.normal(noise_key, (n,))
     mixed = random_features.mixed_pairs(pair_key, x, y, m, alpha)
-    clean, start = target(mixed.x), jnp.zeros(d)
-    phi, wanted = features(held_out), target(held_out)
-    flows = {"mixup": (features(mixed.x), mixed.y), "clean": (features(mixed.x), clean), "plain": (features(x), y)}
-    made = {name: random_features.flow(*rows) for name, rows in flows.items()}
-    time = jnp.concatenate([jnp.zeros(1), jnp.geomspace(1.0, horizon, 91)])
-    error = {
-        name: random_features.normalised_error(flow_at(one, start, time) @ phi.T, wanted) for name, one in made.items()
-    }
-    ends = jax.vmap(lambda at: random_features.switched(made["mixup"], made["plain"], start, at, horizon))(time)
-    error["switched"] = random_features.normalised_error(ends @ phi.T, wanted)
+    seen = features(mixed.x)
+    rows = {"mixup": (seen, mixed.y), "clean": (seen, target(mixed.x)), "plain": (features(x), y)}
+    return rows, (features(held_out), target(held_out))
+
+
+def _of_errors(time: Array, error: Columns) -> Columns:
+    """What is said of errors along time."""
     least = {f"{name}_least": values.min() for name, values in error.items()}
     last = {f"{name}_last": values[-1] for name, values in error.items()}
     rise = {f"{name}_rise": values[-1] / values.min() for name, values in error.items() if name != "switched"}
     best = {f"{name}_time": time[error[name].argmin()] for name in ("mixup", "switched")}
-    share = random_features.noise_share(mixed.y - clean, clean)
-    lemma = _lemma(features(mixed.x), mixed.y, clean, start)
     at_once, chosen = error["switched"][0], error["switched"][jnp.argmin(jnp.abs(time - SWITCH))]
-    numbers = least | last | rise | best | lemma | {"noise_share": share, "gain": 1 - chosen / at_once}
-    numbers |= {"late": last["switched_last"] / least["switched_least"]}
-    numbers |= {"mixup_over_plain": last["mixup_last"] / last["plain_last"]}
-    return numbers | {"time": time} | error
+    late = last["switched_last"] / least["switched_least"]
+    ratios = {"gain": 1 - chosen / at_once, "late": late, "mixup_over_plain": last["mixup_last"] / last["plain_last"]}
+    return least | last | rise | best | ratios
 
 
-def _lemma(features: Array, mixed: Array, clean: Array, start: Array, time: float = SWITCH) -> Columns:
-    there = flow_at(random_features.flow(features, mixed), start, jnp.array([time]))[0]
-    step = 0.5
-    simulated = random_features.simulate(features, mixed, start, step=step, steps=round(time / step))
-    at = jnp.array([time])
+def _lemma(features: Array, mixed: Array, clean: Array, start: Array, step: float = 0.5) -> Columns:
+    """How far from the flow at the time of the switch its simulation and the lemma are, over the way made."""
+    at = jnp.array([SWITCH])
+    there = flow_at(random_features.flow(features, mixed), start, at)[0]
+    simulated = random_features.simulate(features, mixed, start, step=step, steps=round(SWITCH / step))
     lemma, copied = (random_features.lemma(features, best, mixed - clean, start, at)[0] for best in (clean, mixed))
     way = jnp.linalg.norm(there - start)
     others = {"simulation_off": simulated, "lemma_off": lemma, "copied_off": copied}
@@ -198,7 +211,7 @@ def rare(
 
     Args:
         key: of data, starts and test rows, the same for every way. schedule: of :data:`~rare_features.SCHEDULES`.
-            guide: ``none``, ``train`` (it sees the same rows) or ``all`` (as many others beside, the test's).
+            guide: ``none``, ``train`` (it sees the same rows) or ``all`` (and as many others).
         n, d, rho, sigma: of :func:`~rare_features.patches`. m: width. lam, stop: of the schedule. lr, steps: of
             gradient descent. test: rows of each test set.
 
@@ -209,33 +222,23 @@ def rare(
     """
     if guide not in ("none", "train", "all"):
         raise ValueError(f"guide is {guide!r}, expected 'none', 'train' or 'all'")
-    of_rows: dict[str, Any] = {"d": d, "sigma": sigma}
-    keys, every = jax.random.split(key, 6), max(steps // 60, 1)
-    x, y, _ = rare_features.patches(keys[0], n, rho=rho, **of_rows)
-    draw = [0.01 * jax.random.normal(one, (2, m, d)) for one in keys[1:3]]
+    draw = functools.partial(rare_features.patches, d=d, sigma=sigma)
+    learn = functools.partial(rare_features.descend, lr=lr, every=max(steps // 60, 1))
+    keys = jax.random.split(key, 6)
+    mine, more = draw(keys[0], n, rho=rho), draw(keys[3], n, rho=rho)
+    start, other = (0.01 * jax.random.normal(one, (2, m, d)) for one in keys[1:3])
     teacher = None
     if guide != "none":
-        more = rare_features.patches(keys[3], n, rho=rho, **of_rows)
-        seen = [x, more.x], [y, more.y]
-        rows = [jnp.concatenate(both) if guide == "all" else both[0] for both in seen]
-        lams = rare_features.shares("mixup", steps, lam=lam)
-        teacher, _ = rare_features.descend(draw[1], *rows, lams, lr=lr, every=every)
+        seen = mine if guide == "train" else jax.tree.map(lambda *both: jnp.concatenate(both), mine, more)
+        teacher, _ = learn(other, seen.x, seen.y, rare_features.shares("mixup", steps, lam=lam))
     lams = rare_features.shares(schedule, steps, lam=lam, stop=stop)
-    end, way = rare_features.descend(draw[0], x, y, lams, teacher, lr=lr, every=every)
-    tests = [rare_features.patches(k, test, rho=share, **of_rows) for k, share in ((keys[4], 0.0), (keys[5], 1.0))]
-    right = [rare_features.accuracy(end, one.x, one.y) for one in tests]
+    end, way = learn(start, mine.x, mine.y, lams, teacher)
+    tests = {"common": draw(keys[4], test, rho=0.0), "rare": draw(keys[5], test, rho=1.0)}
+    right = {f"accuracy_{name}": rare_features.accuracy(end, rows.x, rows.y) for name, rows in tests.items()}
     common, rare_way, wrong = (part.mean(axis=1) for part in way)
-    return {
-        "common": common[-1],
-        "rare": rare_way[-1],
-        "wrong": wrong[-1],
-        "common_most": common.max(),
-        "accuracy_common": right[0],
-        "accuracy_rare": right[1],
-        "step": every * jnp.arange(len(common)),
-        "common_way": common,
-        "rare_way": rare_way,
-    }
+    ends = {"common": common[-1], "rare": rare_way[-1], "wrong": wrong[-1], "common_most": common.max()}
+    ways = {"step": max(steps // 60, 1) * jnp.arange(len(common)), "common_way": common, "rare_way": rare_way}
+    return right | ends | ways
 
 
 SETUPS: dict[str, Callable[..., Columns]] = {

@@ -15,6 +15,7 @@ from jaxpu.data import plan
 from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
 from jaxpu.selection import RuleChoice
+from jaxpu.train import directional
 from jaxpu.train.evaluation import evaluate
 from jaxpu.train.inputs import Config, Data, History
 from jaxpu.train.step import Carry, StepKeys, StepTerms, optimizer, update
@@ -170,7 +171,8 @@ def _trained(
     shape = (steps,) if config.lam_per == "batch" else (steps, size)
     lam = mixup.sample(_fold(key, LAMBDA, state.epoch), hyper.alpha, shape)
     progress = objective.progress(state.epoch, config.epochs)
-    step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress)
+    centre = directional.mean_row(data) if config.directional else None
+    step = functools.partial(update, data=data, config=config, hyper=hyper, progress=progress, centre=centre)
     # a step's keys stay the same when steps of mere padding follow
     by_step = jax.random.split(_fold(key, STEPS, state.epoch), (steps, len(StepKeys._fields)))
     keys = StepKeys(*(by_step[:, purpose] for purpose in range(len(StepKeys._fields))))

@@ -17,6 +17,7 @@ from jaxpu.functions import load
 from jaxpu.margins import one_hot, own_margin
 from jaxpu.theory import gradient_noise as per_example
 from jaxpu.theory import mixupe
+from jaxpu.train import directional
 from jaxpu.train.inputs import ProbeInput
 from jaxpu.types import Scalar
 
@@ -75,7 +76,7 @@ def gradient_noise(seen: ProbeInput) -> Scalar:
 
 
 def mixup_gradient_norm(seen: ProbeInput) -> Scalar:
-    """As :func:`gradient_norm`, of mixup's loss at ``training.alpha``, from two halves of draws, so without bias.
+    """As :func:`gradient_norm`, of mixup's loss at the α of the epoch, from two halves of draws, so without bias.
 
     The sign is that of the product of the halves: where the norm is small it is noise about 0.
     """
@@ -90,7 +91,7 @@ def mixup_gradient_norm(seen: ProbeInput) -> Scalar:
 
 
 def mixup_gradient_noise(seen: ProbeInput) -> Scalar:
-    """As :func:`gradient_noise`, of mixup's loss at ``training.alpha``, from one draw of partners and λ."""
+    """As :func:`gradient_noise`, of mixup's loss at the α of the epoch, from one draw of partners and λ."""
     mixed = _mixed(seen, jax.random.key(1))
     return per_example.gradients(_row_loss(seen), seen.variables.params, mixed, counts=seen.data.counts).noise
 
@@ -119,7 +120,7 @@ def _labels(seen: ProbeInput) -> Array:
 
 def _labeled_rows(seen: ProbeInput) -> tuple[Array, Array, Array]:
     """Rows, labels of the logits' shape, and the mean row."""
-    return seen.x_train, _labels(seen), jnp.tensordot(_shares(seen), seen.x_train, 1)
+    return seen.x_train, _labels(seen), directional.mean_row(seen.data)
 
 
 def _mixed(seen: ProbeInput, key: Array) -> tuple[Array, Array]:

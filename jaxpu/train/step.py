@@ -34,15 +34,12 @@ def updates(data: Data, config: Config) -> Int[Array, ""]:
 
 
 class StepTerms(NamedTuple):
-    """The terms of one update's loss, 1 where it was skipped, and 0 where the whole batch is padding.
-
-    ``more`` is what else is recorded of the update, by name.
-    """
+    """Terms of an update's loss, 1 if it was skipped, 0 if all of it is padding, and what else is recorded, by name."""
 
     terms: objective.Terms
     skipped: Scalar
     counted: Scalar
-    more: dict[str, Scalar] = {}  # noqa: RUF012
+    more: dict[str, Scalar]
 
 
 class Carry(NamedTuple):
@@ -90,6 +87,7 @@ def update(
     config: Config,
     hyper: Hyper,
     progress: Scalar,
+    centre: Array | None = None,
     weigh: Weigh | None = None,
     over_rows: ScalarLike = 0.0,
 ) -> tuple[Carry, StepTerms]:
@@ -99,7 +97,7 @@ def update(
 
     Args:
         carry, step: what the last step left; places, mask, λ and keys of this one. data, config, hyper, progress: of
-            the run and the epoch.
+            the run and the epoch. centre: x̄ of the training rows, for a directional penalty.
         weigh: m of each mixed row, for methods that mix labels: the mixed loss is Σ m ℓ / Σ m, 0 where all m are, and
             the share that is kept, Σ m / n, is recorded as ``train_kept``. None = all count.
         over_rows: 1 multiplies the mixed loss by the share that is kept, so that without class weights it is Σ m ℓ / n,
@@ -120,8 +118,8 @@ def update(
         loss = functools.partial(_loss, keys, **given)
     else:
         loss = functools.partial(_mixed_loss, keys, weigh=weigh, over_rows=over_rows, **given)
-    if config.directional:
-        loss = _penalised(loss, directional.mean_row(data), **given)
+    if centre is not None:
+        loss = _penalised(loss, centre, **given)
     grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
     change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
     params = cast(models.Params, optax.apply_updates(carry.params, change))
@@ -167,7 +165,10 @@ def _forward(batch: _Batch, state: models.ModelState, config: Config) -> Callabl
 def _penalised(loss: Any, centre: Array, *, batch: _Batch, carry: Carry, config: Config, hyper: Hyper) -> Any:
     context = {"labeled": batch.labeled, "mask": batch.mask, "y": batch.y} | _context(batch, carry, config)
     risk = functools.partial(objective.base_risk, config.objective, hyper, **context)
-    network = lambda params, x: _forward(batch._replace(x=x), carry.model_state, config)(params)  # noqa: E731
+
+    def network(params: models.Params, x: Array) -> Array:
+        return _forward(batch._replace(x=x), carry.model_state, config)(params)
+
     return directional.penalised(loss, network, risk, hyper.directional_penalty, batch.x, centre)
 
 

@@ -89,13 +89,14 @@ def update(
     config: Config,
     hyper: Hyper,
     progress: Scalar,
+    centre: Array | None,
     guide: Guide,
     choices: Choices,
 ) -> tuple[Carry, StepTerms]:
     """One update on the pairs that the guide lets through, Σ m ℓ / Σ m; where there is none the gradient is 0.
 
     Args:
-        carry, step, data, config, hyper, progress: as of :func:`jaxpu.train.step.update`. guide: who filters.
+        carry, step, data, config, hyper, progress, centre: as of :func:`jaxpu.train.step.update`. guide: who filters.
         choices: the static part.
     """
     places, mask, lam, keys = step
@@ -113,6 +114,7 @@ def update(
         config=config,
         hyper=hyper,
         progress=progress,
+        centre=centre,
         weigh=functools.partial(weigh, guide=guide, draws=choices.draws),
         over_rows=guide.over_rows,
     )
