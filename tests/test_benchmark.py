@@ -14,7 +14,7 @@ from jaxpu.report import write_study
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
-import reproduce  # noqa: E402  # scripts are no package: found by the path above
+import reproduce
 
 STUDY = ROOT / "configs" / "benchmark"
 figures = reproduce.own_figures(STUDY)

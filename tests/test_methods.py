@@ -136,7 +136,7 @@ def test_options_stand_beside_the_fields_and_are_kept_in_one_form():
     ],
 )
 def test_what_does_not_exist_is_named_with_the_choices(entry, words):
-    with pytest.raises(ValueError) as refused:  # noqa: PT011, the words are compared below
+    with pytest.raises(ValueError) as refused:
         named_method(entry)
     assert words in str(refused.value)
     with pytest.raises(ConfigError, match="methods"):

@@ -115,7 +115,7 @@ def test_what_needs_true_labels_is_refused_with_the_choices():
     with pytest.raises(ConfigError, match="kind: own has two classes"):
         data.prepare(DataConfig(prior=0.25, task="multiclass"), observed(False), 0)
     with pytest.raises(ValueError, match="own has observed labels only, and this needs true ones"):
-        observed(False).truth  # noqa: B018
+        observed(False).truth  # noqa: B018, reading it is what is refused
     few = Dataset.from_arrays(DRAWN.x, s=np.arange(150) < 2)
     with pytest.raises(ConfigError, match="no labeled row among 15 of a part; make validation larger"):
         data.prepare(DataConfig(prior=0.25, test=0), few, 0)

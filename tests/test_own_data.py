@@ -207,7 +207,7 @@ def test_labelled_or_unlabelled_however_it_is_coded(values, one, expected):
     ],
 )
 def test_labels_that_cannot_be_told_apart(values, options, said):
-    with pytest.raises(ValueError) as error:  # noqa: PT011
+    with pytest.raises(ValueError) as error:
         coded(values, **options)
     refused(error, *said)
 
@@ -228,7 +228,7 @@ def test_labels_that_cannot_be_told_apart(values, options, said):
 def test_a_feature_that_is_no_finite_number_is_named(cell, said, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"age;label\n1.5;0\n{cell};1\n2;1\n")
-    with pytest.raises(ValueError) as error:  # noqa: PT011
+    with pytest.raises(ValueError) as error:
         Dataset.from_file(path, label="label")
     refused(error, str(path), "feature 'age'", said)
 
@@ -248,7 +248,7 @@ def test_a_value_that_is_no_number_is_named_in_arrays_and_frames():
         (np.zeros((4, 0)), ["(4, 0)"]),
         (X.astype(complex), ["complex"]),
     ]:
-        with pytest.raises(ValueError) as error:  # noqa: PT011
+        with pytest.raises(ValueError) as error:
             Dataset.from_arrays(x, [0, 1, 1, 0][: len(x) if not isinstance(x, Frame) else 2])
         refused(error, *said)
     with pytest.raises(ValueError, match=r"4 rows of x and 3 in y"):
@@ -323,7 +323,7 @@ def test_files_that_cannot_be_used(name, tmp_path):
         path.mkdir()
     elif raw is not None:
         path.write_bytes(raw)
-    with pytest.raises(ValueError) as error:  # noqa: PT011
+    with pytest.raises(ValueError) as error:
         Dataset.from_file(path, label="y")
     refused(error, str(path), said)
     with pytest.raises(ConfigError) as error:
@@ -340,7 +340,7 @@ def test_only_what_is_wanted_of_an_npz_is_read(tmp_path):
             archive.writestr(f"{name}.npy", raw if name != "huge" else raw.replace(b"(3,)", b"(300000000000,)"))
     assert Dataset.from_file(tmp_path / "a.npz", label="y").content == Dataset.from_arrays(X, Y).content
     for name in ("huge", "pickled"):
-        with pytest.raises(ValueError) as error:  # noqa: PT011
+        with pytest.raises(ValueError) as error:
             Dataset.from_file(tmp_path / "a.npz", label=name)
         refused(error, "is not an npz of plain arrays")
     with pytest.raises(ValueError, match="has no array 'z'; it has x, y, huge, pickled"):

@@ -108,7 +108,7 @@ def test_side_by_side_is_one_after_the_other(runs, few, placed):
     inputs, alone = runs
     seeds = [(key, data, hyper) for key, data, _, hyper in inputs]
     stacked = jax.tree.map(lambda *arrays: jnp.stack(arrays), *seeds)
-    one = lambda arguments: train.train(*arguments[:2], inputs[0][2], arguments[2])  # noqa: E731
+    one = lambda arguments: train.train(*arguments[:2], inputs[0][2], arguments[2])
     run = (lambda a: jax.lax.map(one, a)) if placed == "map" else jax.vmap(one)
     together = jax.jit(run)(stacked)
     for seed, single in enumerate(alone):

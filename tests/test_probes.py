@@ -59,7 +59,7 @@ def test_the_input_gradient_is_that_of_finite_differences(seen):
     x, _ = rows_that_count(seen)
     with jax.enable_x64(True):
         wide = seen._replace(variables=jax.tree.map(lambda a: jnp.asarray(np.asarray(a), jnp.float64), seen.variables))
-        logits = lambda x: np.asarray(wide.logits(jnp.asarray(x, jnp.float64))).reshape(len(x), -1)  # noqa: E731
+        logits = lambda x: np.asarray(wide.logits(jnp.asarray(x, jnp.float64))).reshape(len(x), -1)
         top = logits(x).argmax(axis=1)
         steps = [(logits(x + 1e-6 * e) - logits(x - 1e-6 * e))[np.arange(len(x)), top] / 2e-6 for e in np.eye(3)]
     norms = np.sqrt(np.square(steps).sum(axis=0))
@@ -69,7 +69,7 @@ def test_the_input_gradient_is_that_of_finite_differences(seen):
 @pytest.mark.slow
 def test_gradient_norm_and_noise_are_those_of_the_rows(seen):
     x, y = rows_that_count(seen)
-    loss = lambda params, x, y: losses.cross_entropy(seen.logits(x[None], params), y[None])  # noqa: E731
+    loss = lambda params, x, y: losses.cross_entropy(seen.logits(x[None], params), y[None])
     each = jax.vmap(jax.grad(loss), (None, 0, 0))(seen.variables.params, jnp.asarray(x, jnp.float32), jnp.asarray(y))
     flat = np.concatenate([np.asarray(leaf, float).reshape(len(x), -1) for leaf in jax.tree.leaves(each)], axis=1)
     mean = flat.mean(axis=0)

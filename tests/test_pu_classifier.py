@@ -115,7 +115,7 @@ def test_scorers_choose_without_true_labels():
     )
     assert PUScorer("f1")(model, X, S) > 0.9
     with pytest.raises(ValueError, match="measure is 'mcc'"):
-        PUScorer("mcc")  # type: ignore[arg-type]
+        PUScorer("mcc")  # type: ignore[arg-type]  # a name that is none is the point
 
 
 def test_networks_of_a_method():

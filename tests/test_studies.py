@@ -21,7 +21,7 @@ from jaxpu.report import PageError, Results, write_study
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
-import reproduce  # noqa: E402
+import reproduce
 
 STUDIES = sorted(path.parent for path in (ROOT / "configs").glob("*/report.md"))
 PROVENANCE = {

@@ -159,7 +159,7 @@ def test_the_remainder_is_of_third_order_in_the_size_of_the_data(k, alpha, beta)
 def test_what_is_along_a_direction_is_that_of_finite_differences():
     (f, _), (x, _) = mlp(3, k=3), rows_of(3)
     found = mixup_loss.along(f, jnp.asarray(x[0]), jnp.asarray(x[1]))
-    at = lambda t: np.asarray(f(jnp.asarray(x[0] + t * x[1])))  # noqa: E731
+    at = lambda t: np.asarray(f(jnp.asarray(x[0] + t * x[1])))
     np.testing.assert_allclose(found.first, (at(1e-5) - at(-1e-5)) / 2e-5, rtol=1e-7)
     np.testing.assert_allclose(found.second, (at(1e-4) - 2 * at(0) + at(-1e-4)) / 1e-8, rtol=1e-5, atol=1e-6)
 
@@ -268,7 +268,7 @@ def test_the_penalty_is_the_mean_size_of_q_and_holds_the_residual_constant():
 
 @pytest.mark.parametrize("sd", [0.0, 1e-3, 0.4, 3.0, 200.0])
 def test_the_mean_curvature_is_the_integral(sd):
-    bend = lambda z: sigmoid(z) * sigmoid(-z)  # noqa: E731
+    bend = lambda z: sigmoid(z) * sigmoid(-z)
     if sd > 10:
         expected = integrate.quad(lambda z: bend(z) * stats.norm.pdf(z, 0, sd), -60, 60, points=[0], limit=400)[0]
     else:
@@ -323,7 +323,7 @@ def test_the_class_of_few_rows_is_not_bounded():
 def test_norm_and_noise_are_those_of_the_gradients_of_all_examples():
     draw = np.random.default_rng(0)
     x, y, w = draw.normal(size=(40, 3)), draw.normal(size=40), draw.normal(size=3)
-    loss = lambda params, row: 0.5 * (params["w"] @ row[0] - row[1]) ** 2  # noqa: E731
+    loss = lambda params, row: 0.5 * (params["w"] @ row[0] - row[1]) ** 2
     each = (x @ w - y)[:, None] * x
     found = gradient_noise.gradients(loss, {"w": jnp.asarray(w)}, arrays(x, y), at_once=16)
     noise = np.sqrt(((each - each.mean(0)) ** 2).sum(axis=1).mean())
@@ -358,7 +358,7 @@ def regression(seed, n=20, m=150, d=40, width=10, exact=False):
         draw.normal(size=5),
         draw.normal(size=(d, width)) / np.sqrt(width),
     )
-    phi = lambda x: np.tanh(x @ v.T) / np.sqrt(d)  # noqa: E731
+    phi = lambda x: np.tanh(x @ v.T) / np.sqrt(d)
     theta = 3 * draw.normal(size=d)
     target = (lambda x: phi(x) @ theta) if exact else (lambda x: np.tanh(2 * x @ a.T) @ b)
     x = draw.normal(size=(n, width))
@@ -424,7 +424,7 @@ def test_mixed_labels_bend_the_error_upwards_and_clean_ones_of_the_same_rows_do_
         assert errors[1][-1] < 1e-8
     assert np.median(ratios, axis=0)[0] > 1.3
     flows = random_features.flow(features, mixed), random_features.flow(own, y)
-    at = lambda time: random_features.switched(*flows, jnp.zeros(40), time, 1e4)  # noqa: E731
+    at = lambda time: random_features.switched(*flows, jnp.zeros(40), time, 1e4)
     np.testing.assert_allclose(at(0.0), theory.flow_at(flows[1], jnp.zeros(40), jnp.array([1e4]))[0], atol=1e-12)
     np.testing.assert_allclose(at(1e4), theory.flow_at(flows[0], jnp.zeros(40), jnp.array([1e4]))[0], atol=1e-12)
 

@@ -14,7 +14,7 @@ from jaxpu.train import job
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "scripts"))
-import reproduce  # noqa: E402
+import reproduce
 
 figures = reproduce.own_figures(ROOT / "configs" / "encouraging")
 BINS, QUANTILES, course = figures.BINS, figures.QUANTILES, figures.course

@@ -234,7 +234,7 @@ def write(name: str, arrays: Held, folder: Path) -> Path:
     handle, made = tempfile.mkstemp(dir=folder, prefix=f".{name}-", suffix=".npz")
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **arrays)  # pyright: ignore[reportArgumentType]
+            np.savez_compressed(stream, **arrays)  # pyright: ignore[reportArgumentType]  # names of arrays, not options
         line = f"{_sha256(Path(made))}  {file.name}\n"
         file.with_name(f"{file.name}.sha256").unlink(missing_ok=True)  # an old one would speak against the new file
         Path(made).replace(file)
