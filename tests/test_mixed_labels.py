@@ -326,7 +326,7 @@ def test_a_rule_that_would_give_up_before_it_sees_an_epoch_is_refused():
     [
         ({"preset": "nnpu", "mixes": "mixup"}, "expected 'none' for 'nnpu': it has no labels to mix"),
         ({"preset": "vpu", "mixes": "mixup"}, "expected 'none' for a method with a penalty or a memory"),
-        ({"preset": "pn", "plain_weight": 1.0}, "have no effect with mixes 'none'"),
+        ({"preset": "pn", "plain_weight": 1.0}, "plain_weight has no effect with mixes 'none'"),
         ({"preset": "pn_mixup", "mixed_weight": 0.0}, "greater than 0"),
     ],
 )

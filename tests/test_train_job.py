@@ -82,8 +82,8 @@ def test_a_run_does_not_depend_on_the_chunks_and_devices_it_runs_on(among_64):
     ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),
 )
 def test_a_run_does_not_depend_on_where_it_runs_or_beside_what(asked, among_64):
-    last = {"selection__rules": ["last"], "selection__default": "last"}
-    check_placement(asked, among_64, 64 if asked.get("part") else 6, **last)
+    last = {"rules": ["last"], "default": "last", "stop": False}
+    check_placement(asked, among_64, 64 if asked.get("part") else 6, selection=last)
 
 
 @pytest.mark.slow
@@ -128,19 +128,19 @@ def test_one_compilation_a_group_whatever_the_numbers(monkeypatch):
 
 def test_larger_networks_take_more_memory():
     def taken(shape, **model):
-        experiment = tiny(data__name="digits", data__options={"as_images": 1}, model={"dropout": [], **model})
+        experiment = tiny(data__name="digits", data__options={"as_images": 1}, model=model)
         static = job.jobs(experiment, job.runs(experiment)[:1])[0].static
         return job._memory(static, {"x": np.zeros((1000, *shape), np.float32)})
 
-    small, large = (taken((28, 28), hidden=[width]) for width in (8, 512))
+    small, large = (taken((28, 28), hidden=[width], dropout=[]) for width in (8, 512))
     assert taken((28, 28), name="linear") <= small < large
-    assert models.activations(*network("cnn", (8, 8), channels=(4, 6), hidden=(5,))) > 16 * 4 + 4 * 6 + 5
+    assert models.activations(*network("cnn", (8, 8), channels=(4, 6), hidden=(5,), dropout=())) > 16 * 4 + 4 * 6 + 5
     wide, narrow = (models.activations(*network("resnet", (size, size), channels=(4,), blocks=1)) for size in (16, 8))
     assert wide == pytest.approx(4 * narrow, rel=0.05), "maps grow with the image"
 
 
 def network(name, shape, **widths):
-    return models.build(ModelConfig(name=name, dropout=(), **widths), shape, 10), shape
+    return models.build(ModelConfig(name=name, **widths), shape, 10), shape
 
 
 def prepared_of(settings, seed):
