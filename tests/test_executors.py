@@ -23,7 +23,8 @@ from problems import tiny
 from jaxpu import executors
 
 slow = dict(devices=1, part=2, segment=1, checkpoint_seconds=0)
-experiment = tiny(seeds=4, training__epochs=40, selection__stop=False, placement=slow)
+# as many epochs as keep a shard at work until the driver, which looks once a second, has killed it
+experiment = tiny(seeds=4, training__epochs=300, selection__stop=False, placement=slow)
 notes, killed, listening = [], [], []
 
 def watch(progress):
@@ -72,7 +73,7 @@ def test_a_killed_worker_is_started_again_and_all_is_as_one_process_leaves_it(tm
     assert len(listening) > 3
     assert set(listening) <= LOCAL, "nothing outside this machine can reach it"
     slow = {"devices": 1, "part": 2, "segment": 1}
-    alone = api.sweep(tiny(seeds=4, training__epochs=40, selection__stop=False, placement=slow)).runs
+    alone = api.sweep(tiny(seeds=4, training__epochs=300, selection__stop=False, placement=slow)).runs
     assert_frame_equal(pl.read_parquet(tmp_path / "runs.parquet"), alone)
 
 
