@@ -92,7 +92,7 @@ def _beside(
     mine = runs.filter(pl.col("method") == method, pl.col("sees").eq_missing(pl.lit(sees)))
     row: dict[str, Any] = {"network": name}
     for column, head, said in zip(columns, heads, (first, second), strict=True):
-        row |= {f"{head}, source": "–" if said is None else f"{said:.4g}", f"{head}, here": mine[column].median()}
+        row |= {f"{head}, source": said, f"{head}, here": mine[column].median()}
     return row
 
 

@@ -20,8 +20,8 @@ def claims_table(claims: pl.DataFrame) -> Markdown:
     """The claims of an experiment, each with its test, and under what it was measured."""
     rows = []
     for row in claims.iter_rows(named=True):
-        asked = f" *{plain(row['question'])}*" if row.get("question") else ""
-        said = Markdown("; ".join([claim_text(row) + asked, *map(plain, beside(row))]))
+        asked = "; ".join(plain(part) for part in (row.get("question"), *beside(row)) if part)
+        said = Markdown(claim_text(row) + (f" *{asked}*" if asked else ""))
         p = "< 0.001" if row["p_holm"] < 0.001 else number(row["p_holm"])
         verdict = Markdown(bold(row["verdict"]) + (" †" if row.get("flips") else ""))
         rows.append((said, measured(row), claimed(row), p, verdict))
@@ -52,6 +52,16 @@ def claim_text(row: Mapping[str, Any]) -> Markdown:
 def measured(row: Mapping[str, Any]) -> str:
     """What was measured of a claim, with its interval and n."""
     return f"{number(row['estimate'])} [{number(row['ci_low'])}, {number(row['ci_high'])}], n = {row['n']}"
+
+
+def ended(claims: pl.DataFrame) -> str:
+    """How many claims there are, and how they ended.
+
+    >>> ended(pl.DataFrame({"verdict": ["refuted", "supported", "refuted"]}))
+    '3 claims: 1 supported, 2 refuted'
+    """
+    counts = {word: int((claims["verdict"] == word).sum()) for word in ("supported", "refuted", "undecided")}
+    return f"{claims.height} claims: " + ", ".join(f"{n} {word}" for word, n in counts.items() if n)
 
 
 def claimed(row: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from jaxpu.plots.frames import METRIC_NAMES, metric_name, setting, setting_name,
 from jaxpu.plots.rules import rule_name
 from jaxpu.report import claims, parts, pictures, tables
 from jaxpu.report.markup import PageError
-from jaxpu.report.text import Markdown, code, listed, mean, number, plain, table
+from jaxpu.report.text import Markdown, code, fold, listed, mean, number, plain, table
 from jaxpu.report.words import verdict_name
 
 if TYPE_CHECKING:
@@ -115,8 +115,10 @@ class Placeholders:
         return Markdown("\n\n".join(tables_))
 
     def claims(self, experiment: str) -> Markdown:
-        """The claims of an experiment, each with its test."""
-        return claims.claims_table(self._claims(experiment))
+        """The claims of an experiment, each with its test; many of them are folded under how they ended."""
+        found = self._claims(experiment)
+        body = claims.claims_table(found)
+        return fold(claims.ended(found), body) if found.height > tables.LONG else body
 
     def all_claims(self) -> Markdown:
         """All claims of the study's own experiments that are there, with links to their sections."""
