@@ -16,6 +16,7 @@ from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
 from jaxpu.fitted import Fit
 from jaxpu.own import is_auto
+from jaxpu.prior import cut_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,6 +169,9 @@ def fit(
     scenario: Scenario = "single_set",
     folder: str | Path | None = None,
     random_state: int = 0,
+    budget: int | None = None,
+    precision: float | None = None,
+    cost_ratio: float | None = None,
     **settings: Any,
 ) -> Fit:
     """Score positive and unlabeled rows, estimate how many are positive, and say what became of the runs.
@@ -190,6 +194,8 @@ def fit(
             :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
         scenario: how the labeled rows came about, see :class:`jaxpu.config.DataConfig`.
         folder: where the runs of networks are kept; None = in memory. random_state: of "auto", and of the estimate.
+        budget, precision, cost_ratio: where to cut, one of them: so many unlabeled rows are called positive; so large
+            is the estimated share of positives among them; or a missed positive costs so many false alarms.
         **settings: of networks: training, data and selection, as in a configuration: ``epochs=20, lr=1e-3``.
 
     Raises:
@@ -206,13 +212,14 @@ def fit(
     >>> fit(x, s, method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2).scores.shape
     (2, 200)
     """
+    cut = cut_of(budget, precision, cost_ratio)
     if is_auto(method):
         idle = {"model": model, "optimizer": optimizer, "folder": folder, **settings}
         if used := [name for name, value in idle.items() if value is not None]:
             raise ConfigError(
                 f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out"
             )
-        return own.auto(x, s, y, method, prior, seeds, scenario, random_state)
+        return own.auto(x, s, y, method, prior, seeds, scenario, random_state, cut)
     rows = own.for_networks(x, s, y)
     raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, truth=y is not None)
     # all is checked before the prior is estimated
@@ -222,4 +229,4 @@ def fit(
     outcome = sweep(experiment, data=rows.dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))
-    return own.network_fit(rows, share, experiment, outcome)
+    return own.network_fit(rows, share, experiment, outcome, cut)

@@ -17,10 +17,10 @@ from jaxpu.data import Dataset
 from jaxpu.data.features import is_frame, plain
 from jaxpu.data.labels import coded
 from jaxpu.fitted import AutoFit, NetworkFit, of_table
-from jaxpu.fitted.fit import cell_of, kept_of
+from jaxpu.fitted.networks import cell_of, kept_of
 from jaxpu.fitted.scorer import NetworkScorer
 from jaxpu.methods import decision_offset
-from jaxpu.prior import Share
+from jaxpu.prior import Cut, Share
 from jaxpu.tables import Column, Schema, Table, columns_of, of_columns
 from jaxpu.tables.auto import SEEDS, fit_auto
 from jaxpu.tables.dense import Dense, dense
@@ -48,7 +48,15 @@ def models_of(method: Any) -> Mapping[str, Any] | None:
 
 
 def auto(
-    x: Any, s: Any, y: Any, method: Any, prior: float | None, seeds: int | None, scenario: str, random_state: int
+    x: Any,
+    s: Any,
+    y: Any,
+    method: Any,
+    prior: float | None,
+    seeds: int | None,
+    scenario: str,
+    random_state: int,
+    cut: Cut,
 ) -> AutoFit:
     """:func:`jaxpu.fit` with ``method="auto"``, or with classifiers of scikit-learn."""
     _check(prior, seeds)
@@ -58,7 +66,7 @@ def auto(
     truth = None if y is None else coded(plain(y, len(table.x), "y"), column="y")
     seeds = SEEDS if seeds is None else seeds
     found = fit_auto(table, given=prior, models=models_of(method), seeds=seeds, random_state=random_state)
-    return of_table(table, found, truth)
+    return of_table(table, found, truth, cut)
 
 
 def _check(prior: Any, seeds: Any) -> None:
@@ -147,7 +155,7 @@ def share_of(rows: NetworkRows, given: float | None, random_state: int) -> Share
     return share
 
 
-def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) -> NetworkFit:
+def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any, cut: Cut) -> NetworkFit:
     """Put a fit together from the runs of an experiment."""
     cell = cell_of(experiment)
     seeds_of = outcome.runs.select("seed", "run_id").unique(maintain_order=True).rows()
@@ -166,7 +174,7 @@ def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) 
     )
     return NetworkFit(
         rows.labeled, scorer, rows.table, rows.dataset.y, outcome.runs, experiment, outcome.provenance, rows.dataset
-    )
+    ).at(cut)
 
 
 def settings_of(
