@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from jaxpu import config, kinds, own, runs
+from jaxpu import config, kinds, own, runs, tracking
 from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
 from jaxpu.fitted import Fit
@@ -83,6 +83,7 @@ def sweep(
     fresh: bool = False,
     watch: "Callable[[Progress], None]" = lambda progress: None,
     shard: str | runs.Shard | None = None,
+    track: tracking.Tracker | None = None,
 ) -> "Outcome":
     """Run an experiment of any kind: what ``jaxpu run`` does, without its tables and page.
 
@@ -93,6 +94,7 @@ def sweep(
         fresh: forget what the folder holds. watch: called with the progress.
         shard: "i/n" = only share i, from 0, of n equal shares of the seeds, in its own place below ``folder``, which
             all shares are given; see :func:`gather`.
+        track: called with every finished run, its settings and epochs, in the end; see :mod:`jaxpu.tracking`.
 
     Returns:
         ``runs``, a frame with a row an epoch and run, ``provenance``, ``failures``, and ``kept(run_id)``.
@@ -111,7 +113,10 @@ def sweep(
     kind = _kind(asked, data, nameless=folder is None)
     where = None if folder is None else Path(os.path.expanduser(folder))
     part = None if shard is None else runs.Shard.parse(shard)
-    return runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+    outcome = runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+    if track is not None:
+        tracking.send(outcome.runs, track, asked)
+    return outcome
 
 
 def gather(folder: str | Path, *, data: Dataset | None = None) -> tuple[Any, "pl.DataFrame", dict[str, Any]]:
@@ -182,7 +187,8 @@ def fit(
     held out to choose the epoch, by a rule that needs no true label.
 
     Args:
-        x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels.
+        x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels; for "auto"
+            sparse rows, too.
         s: observed labels (n,): 1 where a row is labeled positive, else unlabeled; None = drawn from y (networks only).
         y: true labels (n,) if they are known: for metrics and verdicts, never for training.
         method: "auto"; a scikit-learn classifier, or a mapping of several by name, in place of its candidates; the

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
+from scipy.sparse import issparse
 
 from jaxpu import config
 from jaxpu.config import ConfigError, unknown
@@ -21,7 +22,7 @@ from jaxpu.fitted.networks import cell_of, kept_of
 from jaxpu.fitted.scorer import NetworkScorer
 from jaxpu.methods import decision_offset
 from jaxpu.prior import Cut, Share
-from jaxpu.tables import Column, Schema, Table, columns_of, of_columns
+from jaxpu.tables import Column, Schema, Table, columns_of, of_columns, sparse_rows
 from jaxpu.tables.auto import SEEDS, fit_auto
 from jaxpu.tables.dense import Dense, dense
 
@@ -84,6 +85,10 @@ def table_of(x: Any, s: Any) -> Table:
     """
     if s is None:
         raise ValueError("s is missing: which rows are labeled? give 1 where a row is, and 0 where nobody knows")
+    if issparse(x):
+        rows = sparse_rows(x)
+        labeled = coded(plain(s, rows.shape[0], "s"), column="s", meaning="labeled", blank=True) == 1
+        return Table(Schema(tuple(Column(f"x{k}", "number") for k in range(rows.shape[1])), named=False), rows, labeled)
     if not is_frame(x) and np.ndim(x) != 2:
         raise ValueError(f"'auto' takes tables of shape (n, d), got {np.shape(x)}; name a method of networks")
     return of_columns(columns_of(x), s, named=is_frame(x))
@@ -107,6 +112,8 @@ class NetworkRows(NamedTuple):
 
 def for_networks(x: Any, s: Any, y: Any) -> NetworkRows:
     """Rows of any kind as a dataset of numbers."""
+    if issparse(x):
+        raise ConfigError("fit: networks take no sparse rows; give x.toarray(), or take method 'auto'")
     if not isinstance(x, Table) and _numbers(x):
         dataset = Dataset.from_arrays(x, y, s)
         names = dataset.feature_names or [f"x{k}" for k in range(dataset.x.shape[-1])]

@@ -141,6 +141,12 @@ _EPOCH_LABEL_FREE: dict[Verdict, Callable[[Evidence], str]] = {
 
 
 def _estimated(e: Evidence) -> str:
+    if not 0 <= e["auc"] <= 1:
+        return (
+            "P and U are told apart so well that the prior must be smaller"
+            if e["auc"] > 1
+            else ("worse than such a prior allows at all")
+        )
     return f"AUC estimated from P, U and the prior {e['auc']:.3f}"
 
 
