@@ -86,7 +86,7 @@ def table_of(x: Any, s: Any) -> Table:
     if s is None:
         raise ValueError("s is missing: which rows are labeled? give 1 where a row is, and 0 where nobody knows")
     if issparse(x):
-        rows = sparse_rows(x)
+        rows: Any = sparse_rows(x)
         labeled = coded(plain(s, rows.shape[0], "s"), column="s", meaning="labeled", blank=True) == 1
         return Table(Schema(tuple(Column(f"x{k}", "number") for k in range(rows.shape[1])), named=False), rows, labeled)
     if not is_frame(x) and np.ndim(x) != 2:

@@ -59,7 +59,7 @@ def named(name: str, folder: Path) -> Tracker:
 
     >>> named("tensorflow", Path("x"))
     Traceback (most recent call last):
-    jaxpu.errors.ConfigError: unknown tracker 'tensorflow'; did you mean 'tensorboard'? ...
+    jaxpu.settings.ConfigError: unknown tracker 'tensorflow' (did you mean 'tensorboard'?); choose from ...
     """
     if name not in TRACKERS:
         raise ConfigError(unknown("tracker", name, list(TRACKERS)))

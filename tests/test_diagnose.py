@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, data, runs, train
+from jaxpu import analysis, cli, collapse, data, prior, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
 from jaxpu.methods import objective
@@ -79,8 +79,11 @@ def test_priors_that_scores_do_not_allow_are_said_and_estimated_ones_are_allowed
 
     code, out = judged(GOOD)
     assert (code, out.split()[0]) == (0, "healthy")
-    assert "prior: 33.3 % of the unlabeled rows, estimated from the scores" in out
+    share = prior.bbe(GOOD, observed == 1)
+    assert abs(share - 1 / 3) < 0.06
+    assert f"prior: {100 * share:.1f} % of the unlabeled rows, estimated from the scores" in out
     assert "nan" not in out
+    assert judged(0.01 * GOOD)[1].startswith("prior_mismatch")
     assert "told apart so well that the prior must be smaller" in judged(GOOD, "--prior", "0.9")[1]
     assert judged(1 - GOOD)[1].startswith(
         "inverted (200 examples) P ranks below U: AUC estimated from P, U and the prior 0."

@@ -235,7 +235,7 @@ def test_the_cut_that_is_asked_for(tmp_path, capsys):
         ({"budget": 2.5}, "budget is 2.5, expected a whole number"),
         ({"precision": 90}, "precision is 90, expected a share"),
         ({"cost_ratio": -1}, "cost_ratio is -1, expected a finite number above 0"),
-        ({"cost_ratio": float("nan")}, "cost_ratio is nan, expected a finite number"),
+        ({"cost_ratio": float("nan")}, "cost_ratio is nan, expected a finite number above 0"),
     ):
         with pytest.raises(ValueError, match=said):
             fit(**asked)
@@ -251,6 +251,21 @@ def test_the_cut_that_is_asked_for(tmp_path, capsys):
     code, out, _ = called(capsys, "fit", *words, "--precision", "1", "--prior", "0.01")
     assert code == 0
     assert "none of them is called positive" in out
+
+
+def test_below_twenty_labels_only_an_upper_bound_is_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(np.where(np.arange(200) < 60, 1.0, -1.0)[:, None], size=(200, 2))
+    for labeled, few in ((19, True), (20, False)):
+        found = jaxpu.fit(x, np.arange(200) < labeled, method=LogisticRegression(), seeds=1)
+        told = files.write(tmp_path / str(labeled), found, "")
+        page = (tmp_path / str(labeled) / "report.html").read_text()
+        share = told["prior"]
+        assert told["answer"].startswith("At most" if few else "Between")
+        for text in (told["answer"], share["statement"], page):
+            assert ("estimate, " in text or "by estimate" in text) is not few
+        assert ("Warning: fewer than 20 rows are labeled" in page) is few
+        assert f"At most {100 * share['at_most']:.0f} % of the unlabeled rows" in page
 
 
 GOOD = "a,b,s\n" + "".join(f"{k % 7},{k % 5},{int(k < 6)}\n" for k in range(20))

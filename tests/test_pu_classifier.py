@@ -233,3 +233,24 @@ def test_what_a_base_asks_for_is_routed_to_it():
         assert share.counts_[0] == weight[S].sum()
     with pytest.raises(ValueError, match="takes no 'importance' without enable_metadata_routing"):
         PUClassifier(Asking()).fit(X, S, importance=importance)
+
+
+def test_frames_of_pandas_are_those_of_polars():
+    pandas = pytest.importorskip("pandas")
+    word = ["up" if v > 0 else None if k % 11 == 0 else "down" for k, v in enumerate(X[:, 1])]
+    gap = [None if k % 9 == 0 else float(v) for k, v in enumerate(X[:, 0])]
+    day = pl.Series(np.arange(300) % 40).cast(pl.Date)
+    ours = pl.DataFrame({"a": gap, "b": word, "day": day, "n": np.arange(300) % 7, "t": Y & (np.arange(300) % 3 > 0)})
+    theirs = pandas.DataFrame({
+        "a": gap, "b": pandas.Series(word, dtype="category"), "day": pandas.to_datetime(day.cast(str).to_list()),
+        "n": pandas.Series(np.arange(300) % 7, dtype="Int64"), "t": ours["t"].to_list(),
+    })  # fmt: skip
+    one, two = (jaxpu.fit(frame, S, seeds=1) for frame in (ours, theirs))
+    np.testing.assert_array_equal(one.score, two.score)
+    np.testing.assert_array_equal(one.predict_proba(ours), one.predict_proba(theirs))
+    assert [c.kind for c in one.table.schema.columns] == [c.kind for c in two.table.schema.columns]
+    numbers = pandas.DataFrame(X, columns=["a", "b"])
+    models = [PUClassifier(BASE, random_state=0).fit(rows, y) for rows, y in ((numbers, pandas.Series(S)), (X, S))]
+    np.testing.assert_array_equal(models[0].predict_proba(numbers), models[1].predict_proba(X))
+    assert models[0].feature_names_in_.tolist() == ["a", "b"]
+    assert PriorEstimator(random_state=0).fit(numbers, S).prior_ == PriorEstimator(random_state=0).fit(X, S).prior_

@@ -91,11 +91,14 @@ def _share(last: "np.ndarray", labeled: "np.ndarray") -> tuple[float, str]:
 
     from jaxpu import prior
 
+    none = "prior: none can be estimated from such scores, and {:.0f} % is taken; --prior gives another"
     if not (np.isfinite(last).all() and np.ptp(last)):
-        return 0.5, "prior: none can be estimated from such scores, and one half is taken"
-    largest, area = prior.bbe(last, labeled), prior.auc(last, labeled)
-    # of P against U it is π/2 + (1 - π) AUC, which bounds π
-    share = max(min(largest, 2 * min(area, 1 - area), 1 - 0.5 / len(last)), 0.5 / len(last))
+        return 0.5, none.format(50)
+    share, area = prior.bbe(last, labeled), prior.auc(last, labeled)
+    if area <= 0.5:  # P does not rank above U
+        share = max(min(0.5, area), 0.5 / len(last))
+        return share, none.format(100 * share)
+    share = min(max(share, 0.5 / len(last)), 1 - 0.5 / len(last))
     return share, f"prior: {100 * share:.1f} % of the unlabeled rows, estimated from the scores; --prior gives another"
 
 
@@ -115,6 +118,8 @@ def _print(judged: "Diagnosis", found: "Scores", note: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from jaxpu.collapse.explanations import BEYOND
+
     console = Console(highlight=False)
     epochs, rows = found.scores.shape
     console.print(f"[bold]{judged.verdict}[/]  ({rows} examples" + (f", {epochs} epochs)" if epochs > 1 else ")"))
@@ -126,7 +131,7 @@ def _print(judged: "Diagnosis", found: "Scores", note: str) -> None:
         console.print(f"also: {', '.join(others)}")
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in judged.evidence.items():
-        beyond = name == "auc" and not 0 <= value <= 1
+        beyond = name == "auc" and not -BEYOND <= value <= 1 + BEYOND
         if name == "label_free" or beyond or math.isnan(value):  # what true labels, or another prior, would say
             continue
         table.add_row(name, f"{value:.4g}")

@@ -89,7 +89,7 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_options()
         frame = is_frame(X)
-        checked = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
+        checked: Any = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
         n = len(checked) if frame else checked.shape[0]
         self.classes_, self.positive_, labeled = labels_of(y, n, self.pos_label, guess=True)
         table = own.table_of(checked, labeled)

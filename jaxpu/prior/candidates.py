@@ -64,6 +64,22 @@ def _logistic(c: float, *, center: bool) -> Pipeline:
     return make_pipeline(StandardScaler(with_mean=center), LogisticRegression(C=c, max_iter=1000))
 
 
+class Member(NamedTuple):
+    """A classifier that was fitted on all folds but one.
+
+    Attributes:
+        fold: the one that it has not seen. model: fitted. shift: log(n_P / n_U) of its rows.
+    """
+
+    fold: int
+    model: Any
+    shift: float
+
+    def __call__(self, x: Any) -> Scores:
+        """z, log f_P / f_U, of rows."""
+        return log_odds(self.model, x) - self.shift
+
+
 class CrossFit(NamedTuple):
     """Scores of rows by classifiers that were not fitted on them.
 
@@ -76,7 +92,7 @@ class CrossFit(NamedTuple):
     auc: dict[str, float]
     chosen: str
     fold: Folds
-    fitted: "dict[str, tuple[Member, ...]]"
+    fitted: dict[str, tuple[Member, ...]]
 
     @property
     def z(self) -> Scores:
@@ -155,22 +171,6 @@ def cross_fit(
     scores = {name: held_out(name, fitted_to, x, fold) for name, fitted_to in models.items()}
     areas = {name: auc(z, labeled, weight) for name, z in scores.items()}
     return CrossFit(scores, areas, max(areas, key=areas.__getitem__), fold, models)
-
-
-class Member(NamedTuple):
-    """A classifier that was fitted on all folds but one.
-
-    Attributes:
-        fold: the one that it has not seen. model: fitted. shift: log(n_P / n_U) of its rows.
-    """
-
-    fold: int
-    model: Any
-    shift: float
-
-    def __call__(self, x: Any) -> Scores:
-        """z, log f_P / f_U, of rows."""
-        return log_odds(self.model, x) - self.shift
 
 
 def members(

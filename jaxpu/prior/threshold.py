@@ -54,19 +54,12 @@ def cut_of(budget: Any = None, precision: Any = None, cost_ratio: Any = None) ->
         raise ValueError(f"{' and '.join(given)} are given, and there is one threshold; leave all out but one")
     [(name, value)] = given.items()
     number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
-    right, expected = (
-        {
-            "budget": (number >= 1 and number == round(number), "a whole number of rows of at least 1"),
-            "precision": (0 < number <= 1, "a share in (0, 1]"),
-            "cost_ratio": (
-                0 < number < math.inf,
-                "a finite number above 0: how many false alarms a missed positive costs",
-            ),
-        }[name]
-        if math.isfinite(number)
-        else (False, "a finite number")
-    )
-    if not right:
+    right, expected = {
+        "budget": (number >= 1 and number % 1 == 0, "a whole number of rows of at least 1"),
+        "precision": (0 < number <= 1, "a share in (0, 1]"),
+        "cost_ratio": (number > 0, "a finite number above 0: how many false alarms a missed positive costs"),
+    }[name]
+    if not (right and math.isfinite(number)):
         raise ValueError(f"{name} is {value!r}, expected {expected}")
     rule: Any = "cost" if name == "cost_ratio" else name
     return Cut(rule, number)

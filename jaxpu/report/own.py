@@ -37,7 +37,7 @@ def own_answer(summary: Mapping[str, Any]) -> str:
         labeled = summary["data"]["labeled"]
         first = (
             f"At most {of(prior['at_most'])} of the {n:,} unlabeled rows are positive; {labeled} labeled rows are too "
-            f"few for more (a rough estimate is {of(prior['value'])})"
+            "few to say more"
         )
     else:
         first = (
@@ -96,7 +96,7 @@ CHOICES = {
     "default": "default",
     "budget": "look at {:,.0f} rows",
     "precision": "a precision of at least {:g}",
-    "cost": "a missed positive costs {:g} times a false alarm",
+    "cost": "a missed positive costs {:g} × a false alarm",
 }
 
 
@@ -147,17 +147,15 @@ def _percent(share: float | None) -> str:
 
 
 def _prior(prior: Mapping[str, Any], n: int) -> Markdown:
-    few = prior["few"] and not prior["given"]
-    rows = [
-        ["given" if prior["given"] else "estimate", _percent(prior["value"]), f"{round(prior['value'] * n):,}"],
-        [
-            "lower end, if some kind of positive is never found among the negatives",
-            *_end(None if few else prior["low"], n),
-        ],
-        ["upper end", *_end(None if few else prior["high"], n)],
-        ["at most, assuming only a random sample of positives", *_end(prior["at_most"], n)],
-    ]
-    return table(["positives among the unlabeled rows", "share", "rows"], rows[: 1 if prior["given"] else None], "lrr")
+    rows = [["given" if prior["given"] else "estimate", *_end(prior["value"], n)]]
+    if not prior["given"]:
+        rows += [
+            ["lower end, if some kind of positive is never found among the negatives", *_end(prior["low"], n)],
+            ["upper end", *_end(prior["high"], n)],
+        ]
+        rows = [] if prior["few"] else rows
+        rows.append(["at most, assuming only a random sample of positives", *_end(prior["at_most"], n)])
+    return table(["positives among the unlabeled rows", "share", "rows"], rows, "lrr")
 
 
 def _end(share: float | None, n: int) -> list[str]:
