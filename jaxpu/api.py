@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from jaxpu import config, kinds, own, runs
+from jaxpu import config, kinds, own, runs, tracking
 from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
 from jaxpu.fitted import Fit
 from jaxpu.own import is_auto
+from jaxpu.prior import cut_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,6 +83,7 @@ def sweep(
     fresh: bool = False,
     watch: "Callable[[Progress], None]" = lambda progress: None,
     shard: str | runs.Shard | None = None,
+    track: tracking.Tracker | None = None,
 ) -> "Outcome":
     """Run an experiment of any kind: what ``jaxpu run`` does, without its tables and page.
 
@@ -92,6 +94,7 @@ def sweep(
         fresh: forget what the folder holds. watch: called with the progress.
         shard: "i/n" = only share i, from 0, of n equal shares of the seeds, in its own place below ``folder``, which
             all shares are given; see :func:`gather`.
+        track: called with every finished run, its settings and epochs, in the end; see :mod:`jaxpu.tracking`.
 
     Returns:
         ``runs``, a frame with a row an epoch and run, ``provenance``, ``failures``, and ``kept(run_id)``.
@@ -110,7 +113,10 @@ def sweep(
     kind = _kind(asked, data, nameless=folder is None)
     where = None if folder is None else Path(os.path.expanduser(folder))
     part = None if shard is None else runs.Shard.parse(shard)
-    return runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+    outcome = runs.run(asked, kind, where, fresh=fresh, watch=watch, shard=part)
+    if track is not None:
+        tracking.send(outcome.runs, track, asked)
+    return outcome
 
 
 def gather(folder: str | Path, *, data: Dataset | None = None) -> tuple[Any, "pl.DataFrame", dict[str, Any]]:
@@ -168,6 +174,9 @@ def fit(
     scenario: Scenario = "single_set",
     folder: str | Path | None = None,
     random_state: int = 0,
+    budget: int | None = None,
+    precision: float | None = None,
+    cost_ratio: float | None = None,
     **settings: Any,
 ) -> Fit:
     """Score positive and unlabeled rows, estimate how many are positive, and say what became of the runs.
@@ -178,7 +187,8 @@ def fit(
     held out to choose the epoch, by a rule that needs no true label.
 
     Args:
-        x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels.
+        x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels; for "auto"
+            sparse rows, too.
         s: observed labels (n,): 1 where a row is labeled positive, else unlabeled; None = drawn from y (networks only).
         y: true labels (n,) if they are known: for metrics and verdicts, never for training.
         method: "auto"; a scikit-learn classifier, or a mapping of several by name, in place of its candidates; the
@@ -190,6 +200,8 @@ def fit(
             :class:`jaxpu.train.optimizers.Numbers` to an optax transformation.
         scenario: how the labeled rows came about, see :class:`jaxpu.config.DataConfig`.
         folder: where the runs of networks are kept; None = in memory. random_state: of "auto", and of the estimate.
+        budget, precision, cost_ratio: where to cut, one of them: so many unlabeled rows are called positive; so large
+            is the estimated share of positives among them; or a missed positive costs so many false alarms.
         **settings: of networks: training, data and selection, as in a configuration: ``epochs=20, lr=1e-3``.
 
     Raises:
@@ -206,13 +218,14 @@ def fit(
     >>> fit(x, s, method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2).scores.shape
     (2, 200)
     """
+    cut = cut_of(budget, precision, cost_ratio)
     if is_auto(method):
         idle = {"model": model, "optimizer": optimizer, "folder": folder, **settings}
         if used := [name for name, value in idle.items() if value is not None]:
             raise ConfigError(
                 f"fit: {used[0]} is a setting of networks, and method is 'auto'; name a method, or leave it out"
             )
-        return own.auto(x, s, y, method, prior, seeds, scenario, random_state)
+        return own.auto(x, s, y, method, prior, seeds, scenario, random_state, cut)
     rows = own.for_networks(x, s, y)
     raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, truth=y is not None)
     # all is checked before the prior is estimated
@@ -222,4 +235,4 @@ def fit(
     outcome = sweep(experiment, data=rows.dataset, folder=folder)
     if outcome.failures:
         raise runs.ResultsError("; ".join(outcome.failures))
-    return own.network_fit(rows, share, experiment, outcome)
+    return own.network_fit(rows, share, experiment, outcome, cut)

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from jaxpu import api, runs
+from jaxpu import api, runs, tracking
 from jaxpu.config import ConfigError
 from jaxpu.runs.engine import Progress
 from jaxpu.runs.gathering import shards_in
@@ -32,6 +32,7 @@ def on_ray(
     workers: int | None = None,
     fresh: bool = False,
     watch: Callable[[Progress], None] = lambda progress: None,
+    track: tracking.Tracker | None = None,
 ) -> tuple[Any, pl.DataFrame, dict[str, Any]]:
     """Run an experiment in shards on Ray, and gather them; equal to one process, as :func:`jaxpu.gather` is.
 
@@ -43,6 +44,7 @@ def on_ray(
         workers: how many shards at once; None = one a GPU, or one for every four cores, two at least. A folder that has
             shards keeps their number.
         fresh: forget what the folder holds. watch: called with the progress of all together.
+        track: called with every finished run in the end.
 
     Returns:
         The experiment, its runs and their provenance.
@@ -69,7 +71,10 @@ def on_ray(
         _tell(watch, *ray.get(board.seen.remote()))
     finally:
         ray.shutdown()
-    return api.gather(folder)
+    found = api.gather(folder)
+    if track is not None:
+        tracking.send(found[1], track, found[0])
+    return found
 
 
 def _started(address: str | None) -> Any:

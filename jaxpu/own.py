@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool
+from scipy.sparse import issparse
 
 from jaxpu import config
 from jaxpu.config import ConfigError, unknown
@@ -17,11 +18,11 @@ from jaxpu.data import Dataset
 from jaxpu.data.features import is_frame, plain
 from jaxpu.data.labels import coded
 from jaxpu.fitted import AutoFit, NetworkFit, of_table
-from jaxpu.fitted.fit import cell_of, kept_of
+from jaxpu.fitted.networks import cell_of, kept_of
 from jaxpu.fitted.scorer import NetworkScorer
 from jaxpu.methods import decision_offset
-from jaxpu.prior import Share
-from jaxpu.tables import Column, Schema, Table, columns_of, of_columns
+from jaxpu.prior import Cut, Share
+from jaxpu.tables import Column, Schema, Table, columns_of, of_columns, sparse_rows
 from jaxpu.tables.auto import SEEDS, fit_auto
 from jaxpu.tables.dense import Dense, dense
 
@@ -48,7 +49,15 @@ def models_of(method: Any) -> Mapping[str, Any] | None:
 
 
 def auto(
-    x: Any, s: Any, y: Any, method: Any, prior: float | None, seeds: int | None, scenario: str, random_state: int
+    x: Any,
+    s: Any,
+    y: Any,
+    method: Any,
+    prior: float | None,
+    seeds: int | None,
+    scenario: str,
+    random_state: int,
+    cut: Cut,
 ) -> AutoFit:
     """:func:`jaxpu.fit` with ``method="auto"``, or with classifiers of scikit-learn."""
     _check(prior, seeds)
@@ -58,7 +67,7 @@ def auto(
     truth = None if y is None else coded(plain(y, len(table.x), "y"), column="y")
     seeds = SEEDS if seeds is None else seeds
     found = fit_auto(table, given=prior, models=models_of(method), seeds=seeds, random_state=random_state)
-    return of_table(table, found, truth)
+    return of_table(table, found, truth, cut)
 
 
 def _check(prior: Any, seeds: Any) -> None:
@@ -76,6 +85,10 @@ def table_of(x: Any, s: Any) -> Table:
     """
     if s is None:
         raise ValueError("s is missing: which rows are labeled? give 1 where a row is, and 0 where nobody knows")
+    if issparse(x):
+        rows: Any = sparse_rows(x)
+        labeled = coded(plain(s, rows.shape[0], "s"), column="s", meaning="labeled", blank=True) == 1
+        return Table(Schema(tuple(Column(f"x{k}", "number") for k in range(rows.shape[1])), named=False), rows, labeled)
     if not is_frame(x) and np.ndim(x) != 2:
         raise ValueError(f"'auto' takes tables of shape (n, d), got {np.shape(x)}; name a method of networks")
     return of_columns(columns_of(x), s, named=is_frame(x))
@@ -99,6 +112,8 @@ class NetworkRows(NamedTuple):
 
 def for_networks(x: Any, s: Any, y: Any) -> NetworkRows:
     """Rows of any kind as a dataset of numbers."""
+    if issparse(x):
+        raise ConfigError("fit: networks take no sparse rows; give x.toarray(), or take method 'auto'")
     if not isinstance(x, Table) and _numbers(x):
         dataset = Dataset.from_arrays(x, y, s)
         names = dataset.feature_names or [f"x{k}" for k in range(dataset.x.shape[-1])]
@@ -147,7 +162,7 @@ def share_of(rows: NetworkRows, given: float | None, random_state: int) -> Share
     return share
 
 
-def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) -> NetworkFit:
+def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any, cut: Cut) -> NetworkFit:
     """Put a fit together from the runs of an experiment."""
     cell = cell_of(experiment)
     seeds_of = outcome.runs.select("seed", "run_id").unique(maintain_order=True).rows()
@@ -166,7 +181,7 @@ def network_fit(rows: NetworkRows, share: Share, experiment: Any, outcome: Any) 
     )
     return NetworkFit(
         rows.labeled, scorer, rows.table, rows.dataset.y, outcome.runs, experiment, outcome.provenance, rows.dataset
-    )
+    ).at(cut)
 
 
 def settings_of(

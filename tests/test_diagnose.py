@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from problems import first_cell, run_inputs, tiny
 
-from jaxpu import analysis, cli, collapse, data, runs, train
+from jaxpu import analysis, cli, collapse, data, prior, runs, train
 from jaxpu.collapse.files import ScoresError, read_scores
 from jaxpu.config import dump
 from jaxpu.methods import objective
@@ -65,6 +65,32 @@ def test_scores_are_judged_by_observed_labels_alone(scores, words, verdict, tmp_
     assert called(capsys, "diagnose", tmp_path / "run.npz", "--observed", "s", *words)[1].split()[0] == verdict
     code, _, err = called(capsys, "diagnose", one, "--labels", "s", "--prior", "0.4")
     assert (code, "--prior is for --observed" in err) == (2, True)
+
+
+def test_priors_that_scores_do_not_allow_are_said_and_estimated_ones_are_allowed(tmp_path, capsys):
+    observed = LABELS * (np.arange(200) % 4 == 1)
+    words = np.where(observed == 1, "yes", "")  # blank = unlabeled
+
+    def judged(scores, *more):
+        code, out, _ = called(
+            capsys, "diagnose", csv(tmp_path / "one.csv", score=scores, s=words), "--observed", "s", *more
+        )
+        return code, " ".join(out.split())
+
+    code, out = judged(GOOD)
+    assert (code, out.split()[0]) == (0, "healthy")
+    share = prior.bbe(GOOD, observed == 1)
+    assert abs(share - 1 / 3) < 0.06
+    assert f"prior: {100 * share:.1f} % of the unlabeled rows, estimated from the scores" in out
+    assert "nan" not in out
+    assert judged(0.01 * GOOD)[1].startswith("prior_mismatch")
+    assert "told apart so well that the prior must be smaller" in judged(GOOD, "--prior", "0.9")[1]
+    assert judged(1 - GOOD)[1].startswith(
+        "inverted (200 examples) P ranks below U: AUC estimated from P, U and the prior 0."
+    )
+    assert "none can be estimated from such scores" in judged(np.full(200, 0.4))[1]
+    three = csv(tmp_path / "three.csv", score=GOOD, s=np.arange(200) % 3)
+    assert "3 values, expected two" in called(capsys, "diagnose", three, "--observed", "s")[2]
 
 
 @pytest.mark.parametrize("kind", ["csv", "npz"])

@@ -15,8 +15,8 @@ from sklearn.metrics import roc_auc_score
 from test_tables import frame
 
 import jaxpu
-from jaxpu import cli, config, data
-from jaxpu.fitted import load, store
+from jaxpu import cli, config, data, prior
+from jaxpu.fitted import files, load, store
 from jaxpu.methods import Method, decision_offset
 from jaxpu.runs import ResultsError
 from jaxpu.tables import read
@@ -60,9 +60,9 @@ def test_all_files_are_there_and_rank_the_hidden_positives(folder):
 
 def test_the_summary_says_what_the_page_says(folder):
     summary = json.loads((folder / "out" / "summary.json").read_text())
-    prior, n = summary["prior"], summary["data"]["unlabeled"]
+    share, n = summary["prior"], summary["data"]["unlabeled"]
     assert summary["answer"].startswith(
-        f"Between {round(prior['low'] * n)} and {round(prior['high'] * n)} of the {n} unlabeled rows are positive"
+        f"Between {round(share['low'] * n)} and {round(share['high'] * n)} of the {n} unlabeled rows are positive"
     )
     page = (folder / "out" / "report.html").read_text()
     lead = re.sub(r"<[^>]+>", "", page.partition("<header>")[2].partition("<nav")[0])
@@ -74,9 +74,9 @@ def test_the_summary_says_what_the_page_says(folder):
     assert len([c for c in summary["candidates"] if c["scores"]]) == 1
     assert summary["verdicts"][0]["n"] == 2
     assert (
-        prior["low"]
+        share["low"]
         < frame()[1][pl.read_csv(folder / "out" / "scores.csv").sort("row")["label"] == 0].mean()
-        < prior["high"]
+        < share["high"]
     )
 
 
@@ -138,8 +138,7 @@ def test_networks_by_the_same_door(folder, capsys, tmp_path):
     rows = pl.read_csv(folder / "new.csv", infer_schema=False)
     np.testing.assert_array_equal(load(tmp_path).decision_function(rows), fitted.decision_function(rows))
     assert load(tmp_path).rank(rows).frame.height == 60
-    from jaxpu.fitted import files
-
+    assert (fitted.at(prior.Cut("budget", 20)).decision[~fitted.labeled] == 1).sum() == 20
     written = files.write(tmp_path, fitted, "")
     assert "networks were trained on most of these rows" in (tmp_path / "report.html").read_text()
     assert written["method"]["name"] == "nnpu"
@@ -201,6 +200,72 @@ def test_classifiers_of_ones_own_and_a_given_share():
     ):
         with pytest.raises(ValueError, match=said):
             jaxpu.fit(**{"x": x, "s": s, **options})
+
+
+def test_the_cut_that_is_asked_for(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = np.arange(300) < 120
+    x = rng.normal(np.where(y, 1.5, -1.5)[:, None], size=(300, 2))
+    s = y & (rng.random(300) < 0.5)
+
+    def fit(**asked):
+        return jaxpu.fit(x, s, method=LogisticRegression(), seeds=1, **asked)
+
+    found = fit(budget=30)
+    z, share = found.score, found.share.value
+    assert (found.decision[~s] == 1).sum() == 30
+
+    def precision(t):  # π R / Pr
+        return share * (z[s] >= t).mean() / (z[~s] >= t).mean()
+
+    reached = [t for t in z if precision(t) >= 0.8]
+    assert found.at(prior.Cut("precision", 0.8)).threshold == fit(precision=0.8).threshold == min(reached)
+    dear = fit(cost_ratio=4)
+    np.testing.assert_array_equal(dear.predict(x), dear.predict_proba(x)[:, 1] > 1 / 5)
+    frame = files.cuts(dear)
+    assert frame["chosen"].to_list() == [True] + [False] * (frame.height - 1)
+    assert frame.row(0, named=True)["rule"] == "cost"
+    for row in frame.filter(pl.col("threshold").is_finite()).iter_rows(named=True):
+        selected = (z[~s] >= row["threshold"]).sum()
+        right = min(selected, share * (~s).sum() * (z[s] >= row["threshold"]).mean())
+        assert row["false_alarms"] == pytest.approx(selected - right)
+        assert row["missed"] == pytest.approx(share * (~s).sum() - right)
+    for asked, said in (
+        ({"budget": 3, "precision": 0.5}, "budget and precision are given"),
+        ({"budget": 2.5}, "budget is 2.5, expected a whole number"),
+        ({"precision": 90}, "precision is 90, expected a share"),
+        ({"cost_ratio": -1}, "cost_ratio is -1, expected a finite number above 0"),
+        ({"cost_ratio": float("nan")}, "cost_ratio is nan, expected a finite number above 0"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            fit(**asked)
+
+    pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "s": s.astype(int)}).write_csv(tmp_path / "mine.csv")
+    words = [tmp_path / "mine.csv", "--label", "s", "--seeds", "1", "--out", tmp_path / "out"]
+    assert called(capsys, "fit", *words, "--budget", "25")[0] == 0
+    assert pl.read_csv(tmp_path / "out" / "scores.csv").filter(pl.col("label") == 0)["decision"].sum() == 25
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert (summary["threshold"]["rule"], summary["threshold"]["asked"]) == ("budget", 25)
+    assert "--budget 25" in summary["command"]
+    assert "<strong>look at 25 rows</strong>" in (tmp_path / "out" / "report.html").read_text()
+    code, out, _ = called(capsys, "fit", *words, "--precision", "1", "--prior", "0.01")
+    assert code == 0
+    assert "none of them is called positive" in out
+
+
+def test_below_twenty_labels_only_an_upper_bound_is_shown(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(np.where(np.arange(200) < 60, 1.0, -1.0)[:, None], size=(200, 2))
+    for labeled, few in ((19, True), (20, False)):
+        found = jaxpu.fit(x, np.arange(200) < labeled, method=LogisticRegression(), seeds=1)
+        told = files.write(tmp_path / str(labeled), found, "")
+        page = (tmp_path / str(labeled) / "report.html").read_text()
+        share = told["prior"]
+        assert told["answer"].startswith("At most" if few else "Between")
+        for text in (told["answer"], share["statement"], page):
+            assert ("estimate, " in text or "by estimate" in text) is not few
+        assert ("Warning: fewer than 20 rows are labeled" in page) is few
+        assert f"At most {100 * share['at_most']:.0f} % of the unlabeled rows" in page
 
 
 GOOD = "a,b,s\n" + "".join(f"{k % 7},{k % 5},{int(k < 6)}\n" for k in range(20))
@@ -266,6 +331,8 @@ WORDS = {
     "id and label": (["good.csv", "--label", "s", "--id", "s"], "named as label and as identifier"),
     "prior": (["good.csv", "--label", "s", "--prior", "1.5"], "prior is 1.5, expected a share"),
     "seeds": (["good.csv", "--label", "s", "--seeds", "0"], "seeds is 0"),
+    "budget": (["good.csv", "--label", "s", "--budget", "0"], "budget is 0, expected a whole number of rows"),
+    "two cuts": (["good.csv", "--label", "s", "--budget", "5", "--precision", "0.5"], "are given, and there is one"),
     "method": (["good.csv", "--label", "s", "--method", "nnpo"], "did you mean 'nnpu'"),
     "rows": (["good.csv", "--label", "s", "--score", "other.csv"], "none of the columns that were learned"),
     "no rows": (["good.csv", "--label", "s", "--score", "none.csv"], "no file at"),

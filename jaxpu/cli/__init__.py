@@ -19,7 +19,7 @@ from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.dry import dry_run
 from jaxpu.cli.faults import LONGEST, cut, in_words
-from jaxpu.cli.listing import list_all
+from jaxpu.cli.listing import List, list_all
 from jaxpu.cli.screen import Screen
 
 
@@ -51,6 +51,8 @@ class Run:
     """Of Ray's cluster; a local one is started if not given."""
     workers: int | None = None
     """How many shards Ray runs at once."""
+    track: Literal["tensorboard", "mlflow", "wandb"] | None = None
+    """Send all runs there when they are done, with settings and metrics; an extra: pip install 'jaxpu[mlflow]'."""
     fresh: bool = False
     """Forget what the results folder holds and start again."""
     quiet: bool = False
@@ -81,14 +83,6 @@ class Gather:
 
     folder: Annotated[Path, tyro.conf.Positional]
     """The results folder that all shards were given."""
-
-
-@dataclass(frozen=True)
-class List:
-    """List configurations, datasets, methods and selection rules, and what ensembles are made of.
-
-    Exit status: 0.
-    """
 
 
 @dataclass(frozen=True)
@@ -167,7 +161,7 @@ def _about(command: Any) -> str:
 
 
 def _run(command: Run) -> int:
-    from jaxpu import api, config, runs
+    from jaxpu import api, config, runs, tracking
     from jaxpu.analysis.check import check
 
     overrides = dict(override(word) for word in command.overrides)
@@ -184,14 +178,16 @@ def _run(command: Run) -> int:
         check_figures(experiment)
     if command.dry_run:
         return dry_run(experiment)
+    tracker = None if command.track is None else tracking.named(command.track, folder)
     shard = runs.Shard.parse(command.shard) if command.shard is not None else None
     if shard is not None and command.executor is not None:
         raise config.ConfigError("--executor deals out the shards itself; leave --shard out")
     try:
         with Screen(quiet=command.quiet) as screen:
+            options: Any = {"fresh": command.fresh, "watch": screen.show, "track": tracker}
             if command.executor is not None:
-                return _on_ray(command, experiment, folder, screen)
-            outcome = api.sweep(experiment, folder=folder, fresh=command.fresh, watch=screen.show, shard=shard)
+                return _on_ray(command, experiment, folder, options)
+            outcome = api.sweep(experiment, folder=folder, shard=shard, **options)
     except KeyboardInterrupt:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
@@ -214,11 +210,10 @@ def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str,
     print(f"page: {folder / 'report.html'}")
 
 
-def _on_ray(command: Run, experiment: Any, folder: Path, screen: Screen) -> int:
+def _on_ray(command: Run, experiment: Any, folder: Path, options: dict[str, Any]) -> int:
     from jaxpu.executors import on_ray
 
-    asked = {"address": command.address, "workers": command.workers, "fresh": command.fresh}
-    _publish(folder, *on_ray(experiment, folder, **asked, watch=screen.show))
+    _publish(folder, *on_ray(experiment, folder, address=command.address, workers=command.workers, **options))
     return 0
 
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
@@ -31,7 +31,7 @@ class Diagnose:
     labels: str = "label"
     """Column or array of the true labels, 0 and 1."""
     observed: str | None = None
-    """Column or array of observed labels, 1 = labeled positive and 0 = unlabeled, in place of true ones."""
+    """Column or array of observed labels, 1 = labeled positive and 0 or blank = unlabeled, in place of true ones."""
     prior: float | None = None
     """With --observed: the share of positives among the unlabeled rows; estimated from the scores if not given."""
     epoch: str | None = None
@@ -52,8 +52,9 @@ def diagnose(command: Diagnose) -> int:
         raise ConfigError(f"--threshold is {command.threshold}, expected a finite number; 0.5 for probabilities")
     try:
         labels = command.observed or command.labels
-        found = read_scores(command.file, scores=command.scores, labels=labels, epoch=command.epoch)
-        measured = _unlabeled(found, command)
+        names: Any = {"scores": command.scores, "labels": labels, "epoch": command.epoch}
+        found = read_scores(command.file, **names, observed=command.observed is not None)
+        measured, note = _unlabeled(found, command)
     except ValueError as error:
         raise ConfigError(str(error)) from None
     if len(found.scores) == 1 and measured is not None:
@@ -65,28 +66,40 @@ def diagnose(command: Diagnose) -> int:
         whole = all(name.lstrip("-").isdigit() for name in found.epochs)
         numbers = [int(name) for name in found.epochs] if whole else None
         judged = collapse.diagnose_run(trajectory, _selected(found, command), epochs=numbers)
-    _print(judged, found)
+    _print(judged, found, note)
     return int(judged.failing)
 
 
-def _unlabeled(found: "Scores", command: Diagnose) -> "dict[str, np.ndarray] | None":
-    """What P and U tell of the scores, an entry an epoch; None where true labels are known."""
+def _unlabeled(found: "Scores", command: Diagnose) -> "tuple[dict[str, np.ndarray] | None, str]":
+    """What P and U tell of the scores, an entry an epoch, None where true labels are known; and what to say of π."""
     import numpy as np
 
-    from jaxpu import prior
     from jaxpu.collapse.label_free import measures
 
     if command.observed is None:
         if command.prior is not None:
             raise ValueError("--prior is for --observed; with true labels it is counted, so leave it out")
-        return None
+        return None, ""
     labeled = np.asarray(found.labels) == 1
-    share = command.prior
-    if share is None:
-        last = np.asarray(found.scores[-1], float)
-        share = prior.bbe(last, labeled) if np.isfinite(last).all() else 0.5
-        share = min(max(share, 0.5 / len(last)), 1 - 0.5 / len(last))
-    return measures(np.asarray(found.scores, float), labeled, share, threshold=command.threshold)
+    share, note = _share(np.asarray(found.scores[-1], float), labeled) if command.prior is None else (command.prior, "")
+    return measures(np.asarray(found.scores, float), labeled, share, threshold=command.threshold), note
+
+
+def _share(last: "np.ndarray", labeled: "np.ndarray") -> tuple[float, str]:
+    """The prior as scores tell it, and what to say of it."""
+    import numpy as np
+
+    from jaxpu import prior
+
+    none = "prior: none can be estimated from such scores, and {:.0f} % is taken; --prior gives another"
+    if not (np.isfinite(last).all() and np.ptp(last)):
+        return 0.5, none.format(50)
+    share, area = prior.bbe(last, labeled), prior.auc(last, labeled)
+    if area <= 0.5:  # P does not rank above U
+        share = max(min(0.5, area), 0.5 / len(last))
+        return share, none.format(100 * share)
+    share = min(max(share, 0.5 / len(last)), 1 - 0.5 / len(last))
+    return share, f"prior: {100 * share:.1f} % of the unlabeled rows, estimated from the scores; --prior gives another"
 
 
 def _selected(found: "Scores", command: Diagnose) -> int:
@@ -100,19 +113,26 @@ def _selected(found: "Scores", command: Diagnose) -> int:
     return found.epochs.index(command.selected)
 
 
-def _print(judged: "Diagnosis", found: "Scores") -> None:
+def _print(judged: "Diagnosis", found: "Scores", note: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from jaxpu.collapse.explanations import BEYOND
 
     console = Console(highlight=False)
     epochs, rows = found.scores.shape
     console.print(f"[bold]{judged.verdict}[/]  ({rows} examples" + (f", {epochs} epochs)" if epochs > 1 else ")"))
     console.print(Text(judged.explanation))
+    if note:
+        console.print(Text(note))
     others = [str(flag) for flag in judged.flags if flag != judged.verdict]
     if others:
         console.print(f"also: {', '.join(others)}")
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in judged.evidence.items():
+        beyond = name == "auc" and not -BEYOND <= value <= 1 + BEYOND
+        if name == "label_free" or beyond or math.isnan(value):  # what true labels, or another prior, would say
+            continue
         table.add_row(name, f"{value:.4g}")
     console.print("", table)

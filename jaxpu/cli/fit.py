@@ -33,6 +33,12 @@ class Fit:
     """auto, or a method of networks (jaxpu list)."""
     seeds: int | None = None
     """How many cross-fittings (4), or networks (8)."""
+    budget: int | None = None
+    """Where to cut: so many unlabeled rows, which can be looked at, are called positive."""
+    precision: float | None = None
+    """Where to cut: so large is the estimated share of positives among the rows that are called so."""
+    cost_ratio: float | None = None
+    """Where to cut: a positive that is missed costs as much as so many false alarms."""
     id: tuple[str, ...] = ()
     """Columns that identify rows: kept in the output, never features. Else text that never repeats is one."""
     score: Path | None = None
@@ -71,7 +77,8 @@ def fit(command: Fit) -> int:
             table.schema.encode(more)  # before hours are spent on what cannot be used
         if command.method != "auto":
             api.set_up()
-        fitted = jaxpu.fit(table, method=command.method, prior=command.prior, seeds=command.seeds)
+        asked = {"budget": command.budget, "precision": command.precision, "cost_ratio": command.cost_ratio}
+        fitted = jaxpu.fit(table, method=command.method, prior=command.prior, seeds=command.seeds, **asked)
         new = None if more is None else fitted.scorer.rank(more, _identifying(fitted.scorer, more))
     except ConfigError:
         raise
@@ -136,7 +143,10 @@ def _command(command: Fit) -> str:
     for field in dataclasses.fields(command):
         value = getattr(command, field.name)
         if field.name not in ("table", "label") and value != field.default:
-            words += [f"--{field.name}", *(map(str, value) if isinstance(value, tuple) else [str(value)])]
+            words += [
+                f"--{field.name.replace('_', '-')}",
+                *(map(str, value) if isinstance(value, tuple) else [str(value)]),
+            ]
     return shlex.join(words)
 
 

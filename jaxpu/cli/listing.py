@@ -1,7 +1,16 @@
 """``jaxpu list``: what there is to name in a configuration."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args, get_type_hints
+
+
+@dataclass(frozen=True)
+class List:
+    """List configurations, datasets, methods and selection rules, and what ensembles are made of.
+
+    Exit status: 0.
+    """
 
 
 def list_all() -> int:

@@ -140,7 +140,15 @@ _EPOCH_LABEL_FREE: dict[Verdict, Callable[[Evidence], str]] = {
 }
 
 
+BEYOND = 0.1
+"""How far the estimate of an AUC leaves [0, 1] by chance; what is further off contradicts the prior."""
+
+
 def _estimated(e: Evidence) -> str:
+    if e["auc"] > 1 + BEYOND:
+        return "P and U are told apart so well that the prior must be smaller"
+    if e["auc"] < -BEYOND:
+        return "worse than such a prior allows at all"
     return f"AUC estimated from P, U and the prior {e['auc']:.3f}"
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from jaxtyping import Float, Int
 
 from jaxpu.data import cells, files
+from jaxpu.data.labels import coded
 
 ScoresError: TypeAlias = cells.TableError
 """A file of scores that cannot be judged; the message says what was expected, what came, and what to do."""
@@ -23,7 +24,14 @@ class Scores(NamedTuple):
     epochs: list[str]
 
 
-def read_scores(path: str | Path, *, scores: str = "score", labels: str = "label", epoch: str | None = None) -> Scores:
+def read_scores(
+    path: str | Path,
+    *,
+    scores: str = "score",
+    labels: str = "label",
+    epoch: str | None = None,
+    observed: bool = False,
+) -> Scores:
     """Read scores and labels.
 
     A table has a row an example, or with ``epoch`` a row an example and epoch, the examples of every epoch in the same
@@ -32,12 +40,16 @@ def read_scores(path: str | Path, *, scores: str = "score", labels: str = "label
 
     Args:
         path: the file. scores, labels: names of the columns or arrays. epoch: name of the column of epochs.
+        observed: whether labels say which rows are labeled, in a table in any two values, or one and blanks.
 
     Raises:
         ScoresError: the file cannot be read, a name is not in it, labels are not 0 and 1, epochs do not match.
     """
     path = files.expanded(path)
-    found = (_arrays if files.ending(path) in files.ARRAYS else _table)(path, scores, labels, epoch)
+    if files.ending(path) in files.ARRAYS:
+        found = _arrays(path, scores, labels, epoch)
+    else:
+        found = _table(path, scores, labels, epoch, observed)
     if not found.scores.size:
         raise ScoresError(f"{path} holds no row")
     if np.isnan(found.labels).any():
@@ -49,13 +61,19 @@ def read_scores(path: str | Path, *, scores: str = "score", labels: str = "label
     return found._replace(labels=found.labels.astype(int))
 
 
-def _table(path: Path, scores: str, labels: str, epoch: str | None) -> Scores:
+def _table(path: Path, scores: str, labels: str, epoch: str | None, observed: bool) -> Scores:
     columns = files.read_table(path)
     options = {"--scores": scores, "--labels": labels} | ({"--epoch": epoch} if epoch else {})
     for option, name in options.items():
         if name not in columns:
             raise ScoresError(f"{path} has no column {name!r}; name it with {option}, of {cells.listed(columns)}")
-    values, truth = (cells.numbers(columns[name], f"{path}: column {name!r}") for name in (scores, labels))
+    values = cells.numbers(columns[scores], f"{path}: column {scores!r}")
+    what = f"{path}: column {labels!r}"
+    if observed:
+        known = coded(columns[labels].to_list(), column=what, blank=True, meaning="labeled", setting="1 and 0")
+        truth = np.asarray(known, float)
+    else:
+        truth = cells.numbers(columns[labels], what)
     if epoch is None:
         return Scores(values[None], truth, [""])
     names = columns[epoch].cast(pl.String).fill_null("")

@@ -1,18 +1,20 @@
-"""scikit-learn's interface to positive-unlabeled learning: ``PUClassifier``, and scorers that need no true label."""
+"""scikit-learn's interface to positive-unlabeled learning: ``PUClassifier``."""
 
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import numpy as np
 from scipy.special import expit, logit
+from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import ClassifierTags, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, check_random_state, validate_data
 
 from jaxpu import own, prior
 from jaxpu.data.features import is_frame
 from jaxpu.estimator.labels import labels_of
 from jaxpu.fitted import of_table
-from jaxpu.tables import columns_of, of_columns
 from jaxpu.tables.auto import fit_auto
 
 BLEND = 1e-3
@@ -38,7 +40,8 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         fit_: what :func:`jaxpu.fit` gives: scores of the training rows by what has not seen them, and more.
         prior_, interval_: the share of positives among the unlabeled rows. threshold_: of ``fit_``'s scores, for F1.
 
-    ``score`` compares with the y that it is given, which are no true labels; :class:`PUScorer` needs none.
+    ``score`` compares with the y that it is given, which are no true labels; :class:`PUScorer` needs none. Any
+    classifier of scikit-learn will do as ``method``, a pipeline or gradient boosting, too.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -71,22 +74,25 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         self.settings = settings
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "PUClassifier":
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> "PUClassifier":
         """Fit to rows X, numbers (n_samples, n_features) or a data frame, of which y says which are labeled.
 
         Args:
-            X: NaN is a gap; a data frame may hold strings and dates. y: two values, see ``pos_label``.
-            sample_weight: how often each row counts; not for networks.
+            X: NaN is a gap; a data frame may hold strings and dates; sparse where the classifiers take that.
+            y: two values, see ``pos_label``.
+            sample_weight: how often each row counts; not for networks. It reaches the classifiers of ``method``, with
+                scikit-learn's metadata routing those that ask for it (``set_fit_request``).
+            **params: with metadata routing: what these classifiers ask for.
 
         Raises:
             ValueError: an unknown name, y is not of two classes, or fewer than two rows are labeled or unlabeled.
         """
         self._check_options()
         frame = is_frame(X)
-        checked = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
-        n = len(checked)
+        checked: Any = validate_data(self, X, skip_check_array=True) if frame else self._array(X, reset=True)
+        n = len(checked) if frame else checked.shape[0]
         self.classes_, self.positive_, labeled = labels_of(y, n, self.pos_label, guess=True)
-        table = of_columns(columns_of(checked), labeled, named=frame)
+        table = own.table_of(checked, labeled)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         given = None if isinstance(self.prior, str) else float(self.prior)
         if own.is_auto(self.method):
@@ -95,16 +101,23 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
             )
             if weight is not None and len(np.unique(labeled[weight > 0])) < 2:
                 raise ValueError("y is of one class among the rows with a weight, expected labeled and unlabeled rows")
-            models = own.models_of(self.method)
+            models, routed = own.models_of(self.method), self._routed(sample_weight, params)
             cv = int(self.cv) if isinstance(self.cv, int | np.integer) else list(self.cv)
             found = fit_auto(
-                table, given=given, models=models, seeds=self.seeds, cv=cv, random_state=seed, weight=weight
+                table,
+                given=given,
+                models=models,
+                seeds=self.seeds,
+                cv=cv,
+                random_state=seed,
+                weight=weight,
+                routed=routed,
             )
             self.fit_: Any = of_table(table, found)
         else:
             from jaxpu import api
 
-            if sample_weight is not None:
+            if sample_weight is not None or params:
                 raise ValueError("networks take no sample_weight; leave it out, or take another method")
             options: dict[str, Any] = {**(self.settings or {}), "scenario": self.scenario}
             self.fit_ = api.fit(table, method=self.method, prior=given, seeds=self.seeds, **options)
@@ -139,14 +152,41 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
         p = np.clip(self.fit_.scorer.probability(z, of), 0, 1)
         return np.clip((1 - BLEND) * p + BLEND * expit(z / 8), 1e-12, 1 - 1e-12)
 
-    def _array(self, X: Any, *, reset: bool) -> np.ndarray:
-        finite: Any = "allow-nan" if self._takes_gaps() else True
-        options: dict[str, Any] = {"ensure_all_finite": finite, "dtype": np.float64}
-        return np.asarray(validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options))
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Who asks for what: this one, and the classifiers of ``method``."""
+        router = MetadataRouter(owner=self).add_self_request(self)
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        for name, model in self._models().items():
+            router.add(**{name: model}, method_mapping=mapping)
+        return router
 
-    def _takes_gaps(self) -> bool:
-        models = (own.models_of(self.method) if own.is_auto(self.method) else None) or {}
-        return all(get_tags(model).input_tags.allow_nan for model in models.values())
+    def _routed(self, sample_weight: Any, params: dict[str, Any]) -> dict[str, Any] | None:
+        """What each classifier's fit is given; None: the weights, whoever takes them."""
+        if not get_config()["enable_metadata_routing"]:
+            if params:
+                raise ValueError(f"fit takes no {next(iter(params))!r} without enable_metadata_routing=True")
+            return None
+        if sample_weight is not None:
+            params = {**params, "sample_weight": sample_weight}
+        if not params:
+            return None
+        found = process_routing(self, "fit", **params)
+        return {name: found[name]["fit"] for name in self._models()}
+
+    def _array(self, X: Any, *, reset: bool) -> Any:
+        finite: Any = "allow-nan" if self._all(lambda tags: tags.allow_nan) else True
+        options: dict[str, Any] = {"ensure_all_finite": finite, "dtype": np.float64}
+        options["accept_sparse"] = "csr" if self._takes_sparse() else False
+        return validate_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1, **options)
+
+    def _models(self) -> Mapping[str, Any]:
+        return (own.models_of(self.method) if own.is_auto(self.method) else None) or {}
+
+    def _all(self, takes: Callable[[Any], bool]) -> bool:
+        return all(takes(get_tags(model).input_tags) for model in self._models().values())
+
+    def _takes_sparse(self) -> bool:
+        return own.is_auto(self.method) and self._all(lambda tags: tags.sparse)
 
     def _check_options(self) -> None:
         if self.scenario not in prior.SCENARIOS:
@@ -158,52 +198,6 @@ class PUClassifier(ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)
-        tags.input_tags.allow_nan = self._takes_gaps()
+        tags.input_tags.allow_nan = self._all(lambda takes: takes.allow_nan)
+        tags.input_tags.sparse = self._takes_sparse()
         return tags
-
-
-class PUScorer:
-    """Scores an estimator by labeled and unlabeled rows alone: for ``scoring=`` of GridSearchCV and its kin.
-
-    Args:
-        measure: "auc", (AUC_PU − π/2) / (1 − π) with a given prior and AUC of P against U without; "f1",
-            2 min(π R, Pr) / (π + Pr) of what is predicted positive; "lee_liu", R² / Pr.
-        prior: π, the share of positives among the unlabeled rows; None: the estimator's ``prior_``.
-        pos_label: the value of y that means labeled; None: the larger of two numbers, True.
-
-    Source: Lee and Liu, ICML 2003, for R² / Pr.
-
-    Example:
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> X, s = np.array([[2.0], [2.0], [0.0], [0.0]]), np.array([1, 0, 0, 0])
-        >>> round(PUScorer("auc")(LogisticRegression().fit(X, s), X, s), 3)
-        0.833
-    """
-
-    def __init__(
-        self, measure: Literal["auc", "f1", "lee_liu"] = "auc", prior: float | None = None, pos_label: Any = None
-    ):
-        if measure not in ("auc", "f1", "lee_liu"):
-            raise ValueError(f"measure is {measure!r}, expected one of auc, f1, lee_liu")
-        self.measure, self.prior, self.pos_label = measure, prior, pos_label
-
-    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The score, the larger the better."""
-        labels = labels_of(y, len(y), self.pos_label)
-        labeled, weight = labels.labeled, np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, float)
-        share = self.prior if self.prior is not None else getattr(estimator, "prior_", None)
-        if self.measure == "auc":
-            if hasattr(estimator, "decision_function"):
-                z = np.asarray(estimator.decision_function(X), float)
-            else:
-                z = np.asarray(estimator.predict_proba(X), float)[:, 1]
-            area = prior.auc(z if labels.positive == labels.classes[1] else -z, labeled, weight)
-            return area if self.prior is None else (area - self.prior / 2) / (1 - self.prior)
-        predicted = np.asarray(estimator.predict(X)) == labels.positive
-        recall = np.average(predicted[labeled], weights=weight[labeled])
-        selected = np.average(predicted[~labeled], weights=weight[~labeled])
-        if self.measure == "lee_liu":
-            return float(recall**2 / max(selected, 0.5 / (~labeled).sum()))
-        if share is None:
-            raise ValueError("f1 needs the prior: give it, or score an estimator that has estimated prior_")
-        return float(2 * min(share * recall, selected) / (share + selected)) if share + selected else 0.0

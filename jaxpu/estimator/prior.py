@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import ClassifierTags
+from sklearn.utils import ClassifierTags, get_tags
 from sklearn.utils.validation import _check_sample_weight, check_random_state, validate_data
 
 from jaxpu import prior
@@ -82,8 +83,8 @@ class PriorEstimator(BaseEstimator):
         """Estimate the prior.
 
         Args:
-            X: features (n_samples, n_features). y: labeled or unlabeled, two values: 1 and 0, 1 and -1, True and False,
-                or any others with ``pos_label``.
+            X: features (n_samples, n_features), sparse where the candidates take that.
+            y: labeled or unlabeled, two values: 1 and 0, 1 and -1, True and False, or any others with ``pos_label``.
             sample_weight: how often each row counts.
 
         Raises:
@@ -94,7 +95,7 @@ class PriorEstimator(BaseEstimator):
         X, labeled = self._validated(X, y)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        candidates = self._candidates(seed)
+        candidates = self._candidates(seed, sparse=issparse(X))
         cv = int(self.cv) if isinstance(self.cv, int | np.integer) else list(self.cv)
         self.folds_ = prior.folds(labeled, cv, seed)
         found = prior.estimate_prior(self.method, X, labeled, self.folds_, candidates, weight)
@@ -117,6 +118,7 @@ class PriorEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        tags.input_tags.sparse = self._takes_sparse()
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 
@@ -133,13 +135,18 @@ class PriorEstimator(BaseEstimator):
     def _validated(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
         """X, which may have NaN only where the user's own candidates take it, and where y means labeled."""
         finite: Any = True if self.candidates is None else "allow-nan"
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_all_finite=finite)
-        self.classes_, self.positive_, labeled = labels_of(y, len(X), self.pos_label)
+        options: dict[str, Any] = {"accept_sparse": "csr" if self._takes_sparse() else False}
+        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2, ensure_all_finite=finite, **options)
+        self.classes_, self.positive_, labeled = labels_of(y, X.shape[0], self.pos_label)
         return X, labeled
 
-    def _candidates(self, seed: int) -> Mapping[str, Any]:
+    def _takes_sparse(self) -> bool:
+        known = {} if self.candidates is None else self._candidates(0)
+        return all(get_tags(model).input_tags.sparse for model in known.values())
+
+    def _candidates(self, seed: int, *, sparse: bool = False) -> Mapping[str, Any]:
         if self.candidates is None:
-            return prior.default_candidates(seed)
+            return prior.default_candidates(seed, sparse=sparse)
         if isinstance(self.candidates, Mapping):
             return self.candidates
         return {type(self.candidates).__name__: self.candidates}

@@ -3,7 +3,8 @@
 fit ─► Fit (AutoFit or NetworkFit, one interface) ─► save: model.skops or model.safetensors ─► load: a Scorer
 """
 
-from jaxpu.fitted.fit import AutoFit, Fit, NetworkFit, of_table
+from jaxpu.fitted.fit import AutoFit, Fit, of_table
+from jaxpu.fitted.networks import NetworkFit
 from jaxpu.fitted.scorer import Scored, Scorer
 from jaxpu.fitted.store import load, save
 

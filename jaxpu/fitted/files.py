@@ -75,7 +75,12 @@ def summary_of(fitted: Fit, command: str = "") -> tuple[dict[str, Any], dict[str
         "data": _data(fitted),
         "method": {"name": fitted.scorer.method, "detail": fitted.scorer.detail, "seeds": len(fitted.scores)},
         "prior": {**share._asdict(), "few": share.few, "statement": share.statement()},
-        "threshold": {"score": fitted.threshold, "rule": _rule(fitted), "unlabeled_selected": top},
+        "threshold": {
+            "score": fitted.threshold,
+            "rule": _rule(fitted),
+            "asked": fitted.cut.asked,
+            "unlabeled_selected": top,
+        },
         "stability": signs.stability(fitted.scores, labeled, top)._asdict(),
         "verdicts": fitted.verdicts.to_dicts(),
         "summary": fitted.summary().to_dicts(),
@@ -119,6 +124,8 @@ def _data(fitted: Fit) -> dict[str, Any]:
 
 
 def _rule(fitted: Fit) -> str:
+    if fitted.cut.rule != "default":
+        return fitted.cut.rule
     if not isinstance(fitted, AutoFit):
         return "probability"
     return "quantile" if fitted.share.given else "pu_f1"
@@ -134,25 +141,28 @@ def _seeds(fitted: Fit) -> pl.DataFrame:
 
 
 def cuts(fitted: Fit) -> pl.DataFrame:
-    """What each choice of a threshold is estimated to do among the unlabeled rows.
+    """What each choice of a threshold is estimated to do among the unlabeled rows, and to cost.
 
     Returns:
-        ``rule`` (default, budget, precision, cost), ``asked``, ``threshold``, ``selected`` rows, ``precision``,
-        ``recall``, ``f1`` of :func:`jaxpu.prior.performance`.
+        ``rule`` (default, budget, precision, cost), ``asked``, whether it is ``chosen``, ``threshold``, ``selected``
+        rows, ``precision``, ``recall``, ``f1`` of :func:`jaxpu.prior.performance`; ``false_alarms``, selected rows that
+        are negative, and ``missed``, positive rows that are not selected.
     """
     z, labeled, value = fitted.score, fitted.labeled, fitted.share.value
     n_u = int((~labeled).sum())
-    wanted: list[tuple[str, float, float]] = [("default", float("nan"), fitted.threshold)]
-    budgets = sorted({k for k in (10, 50, 100, 500, 1000, 5000) if k < n_u} | {max(1, round(n_u / 10))})
-    wanted += [("budget", k, prior.budget(z, labeled, k)) for k in budgets]
-    wanted += [("precision", t, prior.precision(z, labeled, value, t)) for t in (0.5, 0.7, 0.8, 0.9, 0.95)]
-    for ratio in (1, 3, 10):
-        enough = fitted.probability > prior.cost(1, ratio)
-        wanted.append(("cost", ratio, float(z[enough].min()) if enough.any() else math.inf))
+    budgets = {k for k in (10, 50, 100, 500, 1000, 5000) if k < n_u} or {max(1, n_u // 10)}
+    wanted = [fitted.cut, prior.Cut()]
+    wanted += [prior.Cut("budget", k) for k in sorted(budgets)]
+    wanted += [prior.Cut("precision", share) for share in (0.5, 0.7, 0.8, 0.9, 0.95)]
+    wanted += [prior.Cut("cost", ratio) for ratio in (1, 3, 10)]
     rows = []
-    for rule, asked, threshold in wanted:
-        done = prior.performance(z, labeled, value, threshold)
-        rows.append({"rule": rule, "asked": float(asked), **done._asdict()})
+    for cut in {(one.rule, 0.0 if one.rule == "default" else float(one.asked)): one for one in wanted}.values():
+        done = prior.performance(z, labeled, value, fitted.threshold_of(cut))
+        right = done.selected * done.precision if done.selected else 0.0
+        rows.append(
+            {"rule": cut.rule, "asked": float(cut.asked), "chosen": not rows, **done._asdict(),
+             "false_alarms": done.selected - right, "missed": max(0.0, value * n_u - right)}
+        )  # fmt: skip
     return pl.DataFrame(rows)
 
 

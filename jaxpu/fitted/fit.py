@@ -2,21 +2,21 @@
 
 import dataclasses
 import functools
-from collections.abc import Sequence
-from typing import Any
+import math
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from jaxtyping import Bool, Float, Int8
 
-from jaxpu import analysis, collapse, config, prior
-from jaxpu.config import Experiment
-from jaxpu.data import Dataset
-from jaxpu.fitted.scorer import AutoScorer, NetworkScorer, Scorer, of_calibrated, ranked
+from jaxpu import collapse, prior
+from jaxpu.fitted.scorer import AutoScorer, Scorer, of_calibrated, ranked
 from jaxpu.prior import Share
 from jaxpu.prior.probability import Of
 from jaxpu.tables import Table
 from jaxpu.tables.auto import Auto
+
+DEFAULT = prior.Cut()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,12 +26,14 @@ class Fit:
     Attributes:
         labeled: where a row is labeled positive. scorer: what scores further rows, and can be saved.
         table: what was made of the columns; None for rows of another shape than (n, d). truth: true labels, or None.
+        cut: how the threshold was chosen.
     """
 
     labeled: Bool[np.ndarray, " n"] = dataclasses.field(repr=False)
     scorer: Scorer
     table: Table | None
     truth: Int8[np.ndarray, " n"] | None = dataclasses.field(repr=False)
+    cut: prior.Cut = dataclasses.field(default=DEFAULT, kw_only=True)
 
     @property
     def share(self) -> Share:
@@ -42,6 +44,24 @@ class Fit:
     def threshold(self) -> float:
         """The score from which a row is called positive."""
         return self.scorer.threshold
+
+    @property
+    def default_threshold(self) -> float:
+        """That of the method, when nothing is asked for."""
+        raise NotImplementedError
+
+    def threshold_of(self, cut: prior.Cut) -> float:
+        """The score from which a row would be called positive by another choice, see :func:`jaxpu.prior.cut_of`."""
+        if cut.rule == "default":
+            return self.default_threshold
+        p = self.scorer.probability(self.score)
+        return prior.threshold_of(cut, self.score, self.labeled, self.share.value, p)
+
+    def at(self, cut: prior.Cut) -> Self:
+        """The same with another threshold."""
+        return dataclasses.replace(
+            self, cut=cut, scorer=dataclasses.replace(self.scorer, threshold=self.threshold_of(cut))
+        )
 
     @functools.cached_property
     def scores(self) -> Float[np.ndarray, "seeds n"]:
@@ -103,6 +123,12 @@ class AutoFit(Fit):
     """
 
     auto: Auto
+
+    @property
+    def default_threshold(self) -> float:
+        """The quantile where the prior was given, PU-F1 where it was estimated."""
+        rule = "given" if self.share.given else "estimated"
+        return prior.default_threshold(self.score, self.labeled, self.share.value, self.auto.weight, rule=rule)
 
     @functools.cached_property
     def scores(self) -> Float[np.ndarray, "seeds n"]:
@@ -171,72 +197,10 @@ class AutoFit(Fit):
         return {name.removeprefix("oracle_"): value for name, value in found.items() if name.startswith("oracle_")}
 
 
-def of_table(table: Table, auto: Auto, truth: Int8[np.ndarray, " n"] | None = None) -> AutoFit:
+def of_table(
+    table: Table, auto: Auto, truth: Int8[np.ndarray, " n"] | None = None, cut: prior.Cut = DEFAULT
+) -> AutoFit:
     """Put a fit together: calibration and threshold from the cross-fitted scores."""
-    z, share, weight = auto.z, auto.share, auto.weight
-    cut = prior.default_threshold(z, table.labeled, share.value, weight, rule="given" if share.given else "estimated")
-    calibration = prior.Calibration().fit(z, table.labeled, weight)
-    scorer = AutoScorer(table.schema, share, cut, "auto", auto.chosen, auto.members, calibration)
-    return AutoFit(table.labeled, scorer, table, truth, auto)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class NetworkFit(Fit):
-    """What a network's method gives.
-
-    Attributes:
-        runs: what was recorded, a row an epoch and seed. experiment: all settings. provenance: of the numbers.
-        dataset: the rows.
-    """
-
-    runs: pl.DataFrame
-    experiment: Experiment
-    provenance: dict[str, Any]
-    dataset: Dataset = dataclasses.field(repr=False)
-
-    scorer: NetworkScorer
-
-    @functools.cached_property
-    def scores(self) -> Float[np.ndarray, "seeds n"]:
-        """Logits of the rows, one a seed: above 0 where p > 1/2. The networks were trained on most of them."""
-        return dataclasses.replace(self.scorer, dense=None).logits(self.dataset.x)
-
-    @functools.cached_property
-    def score(self) -> Float[np.ndarray, " n"]:
-        """The log odds of the networks' mean probability."""
-        return self.scorer.score(self.scores)
-
-    @functools.cached_property
-    def probability(self) -> Float[np.ndarray, " n"]:
-        """The networks' mean probability."""
-        return self.scorer.probability(self.score)
-
-    @functools.cached_property
-    def tables(self) -> analysis.Tables:
-        """The tables of :func:`jaxpu.analysis.tables`: what was selected, its summary and its verdicts."""
-        return analysis.tables(self.runs, self.experiment)
-
-    @functools.cached_property
-    def verdicts(self) -> pl.DataFrame:
-        """What became of the runs, a row a selection rule: verdict, failing runs of all, and a sentence."""
-        return self.tables.verdicts
-
-    def summary(self) -> pl.DataFrame:
-        """Means, medians and intervals over the seeds, a row a metric and selection rule."""
-        return self.tables.summary
-
-
-def cell_of(experiment: Experiment) -> Any:
-    """The one cell of a fit."""
-    [cell] = config.expand(experiment)
-    return cell
-
-
-def kept_of(
-    cell: Any, dataset: Dataset, seeds: Sequence[int], kept: Sequence[dict[str, Any]]
-) -> tuple[dict[str, Any], ...]:
-    """What a scorer keeps of each network: its parameters, and how its training rows were standardised."""
-    from jaxpu import data
-
-    rows = [data.prepare(cell.data, dataset, seed).rows for seed in seeds]
-    return tuple({**one, "mean": r.mean, "sd": r.sd} for one, r in zip(kept, rows, strict=True))
+    calibration = prior.Calibration().fit(auto.z, table.labeled, auto.weight)
+    scorer = AutoScorer(table.schema, auto.share, math.nan, "auto", auto.chosen, auto.members, calibration)
+    return AutoFit(table.labeled, scorer, table, truth, auto).at(cut)

@@ -23,15 +23,18 @@ from jaxpu.prior.share import Share, share_of
 from jaxpu.prior.tails import Tails, tails
 from jaxpu.prior.tedn import tedn
 from jaxpu.prior.threshold import (
+    Cut,
     Performance,
     budget,
     cost,
+    cut_of,
     default_threshold,
     lee_liu,
     performance,
     precision,
     pu_f1,
     quantile,
+    threshold_of,
 )
 from jaxpu.prior.tice import tice
 
@@ -41,6 +44,7 @@ __all__ = [
     "SCENARIOS",
     "Calibration",
     "CrossFit",
+    "Cut",
     "Estimate",
     "Estimator",
     "Member",
@@ -56,6 +60,7 @@ __all__ = [
     "cost",
     "cross_calibrated",
     "cross_fit",
+    "cut_of",
     "dedpul",
     "default_candidates",
     "default_threshold",
@@ -84,6 +89,7 @@ __all__ = [
     "share_of",
     "tails",
     "tedn",
+    "threshold_of",
     "tice",
     "upper_end",
 ]

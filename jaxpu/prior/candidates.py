@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Integer
 from scipy.special import logit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
 from jaxpu.prior.on_scores import auc
 from jaxpu.prior.tails import Labeled, Scores, Weights, sizes
@@ -32,16 +33,21 @@ STRENGTHS = (0.003, 0.03, 0.3)
 """C of the logistic regressions."""
 
 
-def default_candidates(random_state: Any = None) -> dict[str, Any]:
-    """Standardised logistic regressions of three strengths, and gradient boosting.
+def default_candidates(random_state: Any = None, *, sparse: bool = False) -> dict[str, Any]:
+    """Standardised logistic regressions of three strengths, and gradient boosting, which takes no sparse rows.
 
     Strong regularisation matters more to the estimate than the method does: few rows are labeled.
+
+    Args:
+        random_state: of boosting. sparse: whether rows are sparse, and stay so: columns are scaled and not centered.
 
     Example:
         >>> list(default_candidates())
         ['logistic C=0.003', 'logistic C=0.03', 'logistic C=0.3', 'boosting']
     """
-    linear = {f"logistic C={c:g}": _logistic(c) for c in STRENGTHS}
+    linear: dict[str, Any] = {f"logistic C={c:g}": _logistic(c, center=not sparse) for c in STRENGTHS}
+    if sparse:
+        return linear
     no: Any = False  # the stub of scikit-learn knows its text only
     boosting = HistGradientBoostingClassifier(
         max_iter=40,
@@ -54,8 +60,24 @@ def default_candidates(random_state: Any = None) -> dict[str, Any]:
     return {**linear, "boosting": boosting}
 
 
-def _logistic(c: float) -> Pipeline:
-    return make_pipeline(StandardScaler(), LogisticRegression(C=c, max_iter=1000))
+def _logistic(c: float, *, center: bool) -> Pipeline:
+    return make_pipeline(StandardScaler(with_mean=center), LogisticRegression(C=c, max_iter=1000))
+
+
+class Member(NamedTuple):
+    """A classifier that was fitted on all folds but one.
+
+    Attributes:
+        fold: the one that it has not seen. model: fitted. shift: log(n_P / n_U) of its rows.
+    """
+
+    fold: int
+    model: Any
+    shift: float
+
+    def __call__(self, x: Any) -> Scores:
+        """z, log f_P / f_U, of rows."""
+        return log_odds(self.model, x) - self.shift
 
 
 class CrossFit(NamedTuple):
@@ -70,7 +92,7 @@ class CrossFit(NamedTuple):
     auc: dict[str, float]
     chosen: str
     fold: Folds
-    fitted: "dict[str, tuple[Member, ...]]"
+    fitted: dict[str, tuple[Member, ...]]
 
     @property
     def z(self) -> Scores:
@@ -118,6 +140,7 @@ def cross_fit(
     *,
     weight: Weights | None = None,
     fitted: Bool[np.ndarray, " n"] | None = None,
+    routed: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> CrossFit:
     """Score every row by each candidate, fitted on the other folds, and choose one by AUC of P against U.
 
@@ -126,6 +149,8 @@ def cross_fit(
         fold: as :func:`folds` gives. candidates: scikit-learn classifiers by name.
         weight: how often each row counts; reaches the classifiers, too.
         fitted: rows that classifiers may be fitted on; None = all. All are scored.
+        routed: what else the ``fit`` of a candidate is given, its weights included, by its name; values with an entry
+            a row are cut to the rows of the fold. Candidates that are not named are given ``weight``.
 
     Raises:
         ValueError: a fold leaves P or U without a row; a candidate takes no weights, or gives scores that are NaN.
@@ -138,26 +163,14 @@ def cross_fit(
     """
     if not candidates:
         raise ValueError("candidates is empty, expected at least one classifier")
-    models = {name: members(c, x, labeled, fold, weight=weight, fitted=fitted) for name, c in candidates.items()}
+    routed = routed or {}
+    models = {
+        name: members(c, x, labeled, fold, weight=weight, fitted=fitted, routed=routed.get(name))
+        for name, c in candidates.items()
+    }
     scores = {name: held_out(name, fitted_to, x, fold) for name, fitted_to in models.items()}
     areas = {name: auc(z, labeled, weight) for name, z in scores.items()}
     return CrossFit(scores, areas, max(areas, key=areas.__getitem__), fold, models)
-
-
-class Member(NamedTuple):
-    """A classifier that was fitted on all folds but one.
-
-    Attributes:
-        fold: the one that it has not seen. model: fitted. shift: log(n_P / n_U) of its rows.
-    """
-
-    fold: int
-    model: Any
-    shift: float
-
-    def __call__(self, x: Any) -> Scores:
-        """z, log f_P / f_U, of rows."""
-        return log_odds(self.model, x) - self.shift
 
 
 def members(
@@ -168,6 +181,7 @@ def members(
     *,
     weight: Weights | None = None,
     fitted: Bool[np.ndarray, " n"] | None = None,
+    routed: Mapping[str, Any] | None = None,
 ) -> tuple[Member, ...]:
     """A classifier for each fold, fitted on the others; arguments and errors as of :func:`cross_fit`."""
     allowed = np.ones(len(labeled), bool) if fitted is None else fitted
@@ -180,7 +194,12 @@ def members(
         n_labeled, n_unlabeled = sizes(labeled[rows], w)
         if not n_labeled or not n_unlabeled:
             raise ValueError(f"without fold {k} no {'un' if n_labeled else ''}labeled row is left; take fewer folds")
-        model = fit_weighted(clone(candidate), _rows(x, rows), labeled[rows].astype(int), w)
+        y = labeled[rows].astype(int)
+        if routed is None:
+            model = fit_weighted(clone(candidate), _rows(x, rows), y, w)
+        else:
+            own: Any = clone(candidate)
+            model = own.fit(_rows(x, rows), y, **_check_method_params(x, dict(routed), indices=rows))
         found.append(Member(int(k), model, float(np.log(n_labeled / n_unlabeled))))
     return tuple(found)
 
@@ -211,7 +230,8 @@ def fit_weighted(model: Any, x: Any, y: Any, weight: Weights | None) -> Any:
     if isinstance(model, Pipeline):
         takes = [name for name, step in model.steps if has_fit_parameter(step, "sample_weight")]
         if model.steps[-1][0] in takes:
-            return model.fit(x, y, **{f"{name}__sample_weight": weight for name in takes})
+            with config_context(enable_metadata_routing=False):  # by the names of steps, whoever has asked for what
+                return model.fit(x, y, **{f"{name}__sample_weight": weight for name in takes})
     elif has_fit_parameter(model, "sample_weight"):
         return model.fit(x, y, sample_weight=weight)
     raise ValueError(f"{type(model).__name__} takes no sample_weight; leave the weights out, or take another candidate")

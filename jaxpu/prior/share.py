@@ -36,6 +36,10 @@ class Share(NamedTuple):
 
         >>> Share(0.2, 0.1, 0.3, 0.4, 50, 100).statement()[:57]
         'At most 40 % of the unlabeled rows are positive (95 %; as'
+        >>> "estimate, 20 %" in Share(0.2, 0.1, 0.3, 0.4, 50, 100).statement()
+        True
+        >>> "20 %" in Share(0.2, 0.0, 0.4, 0.4, 19, 100).statement()
+        False
         """
         bound = "" if math.isnan(self.at_most) else (
             f"At most {100 * self.at_most:.0f} % of the unlabeled rows are positive ({100 * self.level:g} %; "
@@ -43,12 +47,16 @@ class Share(NamedTuple):
         )  # fmt: skip
         if self.given:
             return f"{bound}The share {100 * self.value:.3g} % was given, not estimated."
+        if self.few:
+            return (
+                f"{bound}Warning: fewer than {FEWEST} rows are labeled. An interval would miss the truth too often, so "
+                "that neither it nor an estimate is shown, and whatever rests on the share of positives is rough."
+            )
         between = f" ({100 * self.low:.0f} to {100 * self.high:.0f} %)" if math.isfinite(self.low) else ""
-        few = " So few rows are labeled that no lower end is given." if self.few else ""
         return (
             f"{bound}The estimate, {100 * self.value:.0f} %{between}, is the largest share compatible with the data. "
             "It is the true share only if some kind of positive is never found among the negatives; otherwise the "
-            f"truth is lower. The lower end assumes this, too.{few}"
+            f"truth is lower. The lower end assumes this, too."
         )
 
 

@@ -14,11 +14,75 @@ cost             p > C_FP / (C_FP + C_FN)               what each mistake costs
 ===============  =====================================  ==========================================
 """
 
-from typing import Literal, NamedTuple
+import math
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxpu.prior.tails import Labeled, Scores, Tails, Weights, tails
+
+
+class Cut(NamedTuple):
+    """A choice of the threshold.
+
+    Attributes:
+        rule: of those above; "default" is that of :func:`default_threshold`.
+        asked: rows of a budget, the precision, or how many false alarms a missed positive costs; NaN by default.
+    """
+
+    rule: Literal["default", "budget", "precision", "cost"] = "default"
+    asked: float = math.nan
+
+
+def cut_of(budget: Any = None, precision: Any = None, cost_ratio: Any = None) -> Cut:
+    """The choice that somebody has made, checked; at most one of the three, None = not asked for.
+
+    Args:
+        budget: rows of U that can be looked at. precision: that is wanted. cost_ratio: C_FN / C_FP.
+
+    Raises:
+        ValueError: two are given, or one is out of range.
+
+    >>> cut_of(budget=50), cut_of().rule
+    (Cut(rule='budget', asked=50.0), 'default')
+    """
+    given = {"budget": budget, "precision": precision, "cost_ratio": cost_ratio}
+    given = {name: value for name, value in given.items() if value is not None}
+    if not given:
+        return Cut()
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)} are given, and there is one threshold; leave all out but one")
+    [(name, value)] = given.items()
+    number = float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+    right, expected = {
+        "budget": (number >= 1 and number % 1 == 0, "a whole number of rows of at least 1"),
+        "precision": (0 < number <= 1, "a share in (0, 1]"),
+        "cost_ratio": (number > 0, "a finite number above 0: how many false alarms a missed positive costs"),
+    }[name]
+    if not (right and math.isfinite(number)):
+        raise ValueError(f"{name} is {value!r}, expected {expected}")
+    rule: Any = "cost" if name == "cost_ratio" else name
+    return Cut(rule, number)
+
+
+def threshold_of(
+    cut: Cut, z: Scores, labeled: Labeled, prior: float | int, p: Scores, weight: Weights | None = None
+) -> float:
+    """The score from which a row is called positive by a choice other than the default; +∞ where none is.
+
+    Args:
+        cut: the choice. z: scores (n,). labeled: where a row is of P. prior: π_U.
+        p: the probability of each row, which rises with z. weight: how often each row counts.
+
+    >>> z = np.array([9.0, 4.0, 3.0, 2.0, 1.0])
+    >>> threshold_of(Cut("cost", 3.0), z, np.arange(5) < 1, 0.5, z / 10)
+    3.0
+    """
+    if cut.rule == "budget":
+        return budget(z, labeled, cut.asked, weight)
+    if cut.rule == "precision":
+        return precision(z, labeled, prior, cut.asked, weight)
+    return float(z[p > cost(1, cut.asked)].min(initial=math.inf))
 
 
 class Performance(NamedTuple):

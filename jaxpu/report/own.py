@@ -37,12 +37,16 @@ def own_answer(summary: Mapping[str, Any]) -> str:
         labeled = summary["data"]["labeled"]
         first = (
             f"At most {of(prior['at_most'])} of the {n:,} unlabeled rows are positive; {labeled} labeled rows are too "
-            f"few for more (a rough estimate is {of(prior['value'])})"
+            "few to say more"
         )
     else:
         first = (
             f"Between {of(prior['low'])} and {of(prior['high'])} of the {n:,} unlabeled rows are positive, by estimate "
             f"{of(prior['value'])}"
+        )
+    if not rows:
+        return (
+            f"{first}; none of them is called positive at this threshold, and all stand in scores.csv, the best first."
         )
     return f"{first}; the {rows:,} of them that are called positive stand in scores.csv, the best first."
 
@@ -63,7 +67,7 @@ def own_page(summary: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) -> 
         "prior": _prior(summary["prior"], summary["data"]["unlabeled"]),
         "best": _best(frames["scores"]),
         "cuts": _cuts(frames["cuts"]),
-        "rule": plain(RULES[summary["threshold"]["rule"]]),
+        "rule": plain(RULES[summary["threshold"]["rule"]].format(asked=_asked(summary["threshold"]))),
         "cross_fitted": summary["cross_fitted"],
         "stability": plain(_stability(summary)),
         "verdict": _verdicts(summary["verdicts"]),
@@ -84,7 +88,20 @@ RULES = {
     "be wrong.",
     "quantile": "The default calls the given share of the unlabeled rows positive.",
     "probability": "The default calls a row positive where the networks' mean probability is at least one half.",
+    "budget": "The cut is the one that was asked for: {asked}, and as few less as ties make it.",
+    "precision": "The cut is the one that was asked for: {asked}. Where none reaches it, no row is called positive.",
+    "cost": "The cut is the one that was asked for: {asked}.",
 }
+CHOICES = {
+    "default": "default",
+    "budget": "look at {:,.0f} rows",
+    "precision": "a precision of at least {:g}",
+    "cost": "a missed positive costs {:g} × a false alarm",
+}
+
+
+def _asked(threshold: Mapping[str, Any]) -> str:
+    return CHOICES.get(threshold["rule"], "").format(threshold["asked"])
 
 
 def _pictures(summary: Mapping[str, Any], frames: Mapping[str, pl.DataFrame]) -> list[Picture]:
@@ -130,17 +147,15 @@ def _percent(share: float | None) -> str:
 
 
 def _prior(prior: Mapping[str, Any], n: int) -> Markdown:
-    few = prior["few"] and not prior["given"]
-    rows = [
-        ["given" if prior["given"] else "estimate", _percent(prior["value"]), f"{round(prior['value'] * n):,}"],
-        [
-            "lower end, if some kind of positive is never found among the negatives",
-            *_end(None if few else prior["low"], n),
-        ],
-        ["upper end", *_end(None if few else prior["high"], n)],
-        ["at most, assuming only a random sample of positives", *_end(prior["at_most"], n)],
-    ]
-    return table(["positives among the unlabeled rows", "share", "rows"], rows[: 1 if prior["given"] else None], "lrr")
+    rows = [["given" if prior["given"] else "estimate", *_end(prior["value"], n)]]
+    if not prior["given"]:
+        rows += [
+            ["lower end, if some kind of positive is never found among the negatives", *_end(prior["low"], n)],
+            ["upper end", *_end(prior["high"], n)],
+        ]
+        rows = [] if prior["few"] else rows
+        rows.append(["at most, assuming only a random sample of positives", *_end(prior["at_most"], n)])
+    return table(["positives among the unlabeled rows", "share", "rows"], rows, "lrr")
 
 
 def _end(share: float | None, n: int) -> list[str]:
@@ -160,21 +175,16 @@ def _scored(rows: pl.DataFrame) -> Markdown:
 
 
 def _cuts(cuts: pl.DataFrame) -> Markdown:
-    words = {
-        "default": lambda _: "default",
-        "budget": lambda asked: f"look at {asked:,.0f} rows",
-        "precision": lambda asked: f"precision of at least {100 * asked:.0f} %",
-        "cost": lambda asked: f"a missed positive costs {asked:g} times a false alarm",
-    }
     rows = []
     for row in cuts.iter_rows(named=True):
+        words = CHOICES[row["rule"]].format(row["asked"])
+        counts = [f"{row[name]:,.0f}" for name in ("selected", "false_alarms", "missed")]
+        shares = [_percent(row["precision"]), _percent(row["recall"]), number(row["f1"], 2)]
         reached = math.isfinite(row["threshold"])
-        told = [f"{row['selected']:,.0f}", _percent(row["precision"]), _percent(row["recall"]), number(row["f1"], 2)]
-        found = [number(row["threshold"]), *told] if reached else ["not reached", *(4 * ["–"])]
-        rows.append([words[row["rule"]](row["asked"]), *found])
-    return table(
-        ["choice", "score from", "unlabeled rows", "of them positive", "positives found", "F1"], rows, "lrrrrr"
-    )
+        told = [number(row["threshold"]), *counts, *shares] if reached else ["not reached", *(6 * ["–"])]
+        rows.append([Markdown(f"**{words}**") if row["chosen"] else words, *told])
+    head = ["choice", "score from", "rows to look at", "false alarms", "missed", "precision", "recall", "F1"]
+    return table(head, rows, "lrrrrrrr")
 
 
 def _stability(summary: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ file or frame ─► Table: Schema, x, labeled, identifiers ─► candidates: c
 """
 
 from jaxpu.tables.columns import Column
-from jaxpu.tables.table import Rows, Schema, Table, columns_of, of_columns, read
+from jaxpu.tables.rows import columns_of, sparse_rows
+from jaxpu.tables.table import Rows, Schema, Table, of_columns, read
 
-__all__ = ["Column", "Rows", "Schema", "Table", "columns_of", "of_columns", "read"]
+__all__ = ["Column", "Rows", "Schema", "Table", "columns_of", "of_columns", "read", "sparse_rows"]

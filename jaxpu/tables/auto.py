@@ -60,6 +60,7 @@ def fit_auto(
     random_state: int = 0,
     weight: Weights | None = None,
     level: float = 0.95,
+    routed: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Auto:
     """Score the rows of a table by classifiers that have not seen them, and estimate how many are positive.
 
@@ -67,6 +68,7 @@ def fit_auto(
         table: the rows. given: π_U; None = estimated. models: candidates by name; None = the default ones.
         seeds: how often it is cross-fitted, with other folds. cv: folds, or a list of splits, which leaves one seed.
         random_state: of folds and boosting. weight: how often each row counts. level: of the interval.
+        routed: as :func:`jaxpu.prior.cross_fit` takes it.
 
     Raises:
         ValueError: fewer than two labeled or unlabeled rows; or as candidates raise.
@@ -81,7 +83,7 @@ def fit_auto(
         x, labeled = table.x, table.labeled
         fold = prior.folds(labeled, cv, random_state)
         tried = dict(candidates(table, random_state) if models is None else models)
-        found = prior.cross_fit(x, labeled, fold, tried, weight=weight)
+        found = prior.cross_fit(x, labeled, fold, tried, weight=weight, routed=routed)
         share = prior.share_of(
             prior.bbe(found.z, labeled, weight) if given is None else float(given),
             found,
@@ -97,6 +99,7 @@ def fit_auto(
         chosen, scores = first.chosen, [first.z]
         for k in range(1, seeds if isinstance(cv, int | np.integer) else 1):
             again = prior.folds(labeled, int(cv), random_state + k)
-            scores.append(prior.cross_fit(x, labeled, again, {chosen: tried[chosen]}, weight=weight).z)
+            only = {chosen: tried[chosen]}
+            scores.append(prior.cross_fit(x, labeled, again, only, weight=weight, routed=routed).z)
         areas = {**found.auc, **first.auc}
         return Auto(share, chosen, areas, np.stack(scores), fold, first.fitted[chosen], weight)

@@ -6,6 +6,7 @@ What is learned of categories and gaps is learned inside the pipeline, so that c
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -29,7 +30,7 @@ def candidates(table: Table, random_state: int = 0) -> dict[str, Any]:
     Args:
         table: the rows. random_state: of boosting.
     """
-    found = prior.default_candidates(random_state)
+    found = prior.default_candidates(random_state, sparse=issparse(table.x))
     codes = table.schema.categories
     if not table.plain:
         found = {name: _with_gaps(model, codes, table.x.shape[1]) for name, model in found.items()}

@@ -8,17 +8,24 @@ Nothing is left out in silence: ``notes`` says what was done, and with how many 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from jaxtyping import Bool, Float
+from scipy.sparse import csr_array, issparse
 
 from jaxpu.data import features, files
 from jaxpu.data.cells import TableError, cut, listed
 from jaxpu.data.labels import coded
 from jaxpu.errors import unknown
 from jaxpu.tables.columns import USED, Column, encode, learn
+from jaxpu.tables.rows import columns_of, sparse_rows
+
+if TYPE_CHECKING:  # scipy's arrays have no types
+    Matrix = Any
+else:
+    Matrix = Float[np.ndarray, "n d"] | csr_array
 
 
 class Rows(NamedTuple):
@@ -28,7 +35,7 @@ class Rows(NamedTuple):
         x: as :attr:`Table.x`. notes: what did not fit, a sentence each.
     """
 
-    x: Float[np.ndarray, "n d"]
+    x: Matrix
     notes: tuple[str, ...]
 
 
@@ -60,11 +67,14 @@ class Schema:
         """Further rows as numbers, their columns found by name.
 
         Args:
-            rows: columns by name, a data frame, or an array (m, d) with as many columns as those that were learned.
+            rows: columns by name, a data frame, or an array (m, d), sparse or not, of as many columns as learned.
 
         Raises:
             ValueError: no feature is there, or an array has another number of columns.
         """
+        if issparse(rows):
+            places = [self.columns.index(column) for column in self.features]
+            return Rows(sparse_rows(rows, len(self.columns))[:, places], ())
         given = columns_of(rows, self)
         found, notes = [], []
         missing = [c.name for c in self.features if c.name not in given]
@@ -97,13 +107,13 @@ class Table:
     """Rows of which some are labeled positive.
 
     Attributes:
-        schema: the columns. x: the features as numbers, NaN for gaps, codes for categories.
+        schema: the columns. x: the features as numbers, NaN for gaps, codes for categories; sparse if they came so.
         labeled: where a row is of P. identifiers: the columns that are kept, as they came.
         name: of the file. notes: what was done, a sentence each.
     """
 
     schema: Schema
-    x: Float[np.ndarray, "n d"] = dataclasses.field(repr=False)
+    x: Matrix = dataclasses.field(repr=False)
     labeled: Bool[np.ndarray, " n"] = dataclasses.field(repr=False)
     identifiers: pl.DataFrame = dataclasses.field(default_factory=pl.DataFrame, repr=False)
     name: str = "own"
@@ -112,7 +122,7 @@ class Table:
     @property
     def plain(self) -> bool:
         """Whether all features are numbers without gaps."""
-        return not self.schema.categories and not np.isnan(self.x).any()
+        return issparse(self.x) or (not self.schema.categories and not np.isnan(self.x).any())
 
 
 def read(path: str | Path, label: str, positive: Any = None, identifiers: Sequence[str] = ()) -> Table:
@@ -173,7 +183,7 @@ def of_columns(
             raise ValueError(unknown("column", column, [cut(name) for name in list(columns)[:20]]))
     if label in identifiers:
         raise ValueError(f"{label!r} is named as label and as identifier; leave one out")
-    cells = columns.pop(label) if label else labels
+    cells: Any = columns.pop(label) if label else labels
     n = len(next(iter(columns.values()))) if columns else 0
     what = f"column {cut(label)}" if label else "s"
     options: dict[str, Any] = {"column": what, "meaning": "labeled", "setting": "positive", "first_row": first_row}
@@ -187,37 +197,6 @@ def of_columns(
     x = np.stack([encode(column, columns[column.name]).values for column in schema.features], axis=1)
     identifying = pl.DataFrame({key: columns[key] for key in kept})
     return Table(schema, x, labeled, identifying, name, tuple(_notes(schema, x, labeled)))
-
-
-def columns_of(rows: Any, schema: Schema | None = None) -> dict[str, pl.Series]:
-    """Columns by name of a data frame, a mapping, or an array (n, d), whose columns are called x0, x1 and so on.
-
-    Raises:
-        ValueError: an array of another shape, or with another number of columns than the schema.
-    """
-    if isinstance(rows, Mapping):
-        return dict(rows)
-    if features.is_frame(rows):
-        found = {name: features.series(column) for name, column in features.columns_of(rows).items()}
-        if schema is None or schema.named:
-            return found
-        if len(found) != len(schema.columns):  # learned from an array: its columns have places and no names
-            raise ValueError(f"expected rows of {len(schema.columns)} columns, got {len(found)}")
-        return {column.name: cells for column, cells in zip(schema.columns, found.values(), strict=True)}
-    array = np.asarray(rows)
-    if array.ndim != 2 or not array.size:
-        raise ValueError(f"expected rows of shape (n, d) with at least one row and column, got {array.shape}")
-    if schema is not None and array.shape[1] != len(schema.columns):
-        raise ValueError(f"expected rows of {len(schema.columns)} columns, got {array.shape[1]}")
-    names = [f"x{k}" for k in range(array.shape[1])] if schema is None else [c.name for c in schema.columns]
-    if array.dtype.kind in "biuf":
-        return {name: pl.Series(np.ascontiguousarray(array[:, k])) for k, name in enumerate(names)}
-    cells = array.astype(object)
-    return {name: pl.Series(_texts(cells[:, k])) for k, name in enumerate(names)}
-
-
-def _texts(cells: np.ndarray) -> list[str | None]:
-    return [None if cell is None or cell != cell else str(cell) for cell in cells.tolist()]
 
 
 def _notes(schema: Schema, x: np.ndarray, labeled: np.ndarray) -> list[str]:
