@@ -57,7 +57,15 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
     ("pudra_naive", {}),
     ("variational", {}),
     ("variational", {"over": "unlabeled"}),
+    ("label_distribution", {"prior": 0.4}),
+    ("label_distribution", {"prior": 0.4, "entropy": 0.5}),
+    ("dist_pu", {"prior": 0.4}),
+    ("dist_pu", {"prior": 0.3, "progress": 0.7, "warm_up": 0.25, "entropy": 0.5, "mixing": 2.0, "mixed_entropy": 0.7}),
 ]
+
+# What risks see that ask for more than a batch: mixed rows, whose logits are half those of the rows and whose partners
+# are the rows themselves; and what the network said of every row before.
+MIXED, SAID = 0.5, 0.8
 
 
 def sigmoid(z):
@@ -153,10 +161,34 @@ def variational(positive, unlabeled, over="all"):
     return value, value
 
 
+def cross_entropy(z, y):
+    return y * softplus(-z) + (1 - y) * softplus(z)
+
+
+def entropy_of(z):
+    return cross_entropy(z, sigmoid(z))
+
+
+def label_distribution(positive, unlabeled, prior, entropy=0.002):
+    of_positive = abs(sigmoid(positive).mean() - 1) if positive.size else 0.0
+    of_unlabeled = abs(sigmoid(unlabeled).mean() - prior) if unlabeled.size else 0.0
+    value = of_positive + of_unlabeled / (2 * prior) + entropy * mean(entropy_of(unlabeled))
+    return value, value
+
+
+def dist_pu(positive, unlabeled, prior, progress=1.0, warm_up=0.5, entropy=0.004, mixing=5.0, mixed_entropy=0.04):
+    rising = 1 - math.cos((progress - warm_up) / (1 - warm_up) * math.pi / 2)
+    plain, _ = label_distribution(positive, unlabeled, prior, entropy * rising)
+    mixed = MIXED * np.concatenate([positive, unlabeled])
+    said = np.concatenate([np.ones(positive.size), np.full(unlabeled.size, SAID)])
+    value = plain + mixing * mean(cross_entropy(mixed, said)) + mixed_entropy * mean(entropy_of(mixed))
+    return value, value
+
+
 FORMULAS = {
     f.__name__: f for f in (upu, nnpu, nnpu_clip, nnpusb, pudra, pudra_softplus, pudra_batch, pudra_naive, variational)
 }
-FORMULAS |= {"pn": pn, "pn_naive": pn}
+FORMULAS |= {"pn": pn, "pn_naive": pn, "label_distribution": label_distribution, "dist_pu": dist_pu}
 
 
 def value_and_gradient(name, logits, labeled, **options):

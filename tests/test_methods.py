@@ -56,7 +56,8 @@ def test_every_number_of_a_risk_is_traced_and_matters(name):
     known = options_of(name)
     surrogates = list(losses.SURROGATES) if "surrogate" in known.choices else [None]
     z, labeled = jnp.array([4.0, 3.0, -4.0, -3.0]), jnp.array([1, 1, 0, 0])
-    context = {"prior": 0.4, "y": labeled}
+    mixed = losses.Mixed(jnp.array([1.0, -1.0, 2.0, -2.0]), jnp.arange(4)[::-1], 0.3)
+    context = {"prior": 0.4, "y": labeled, "mixed": mixed, "progress": 0.8}
     given = {key: value for key, value in context.items() if key in known.context}
     for option, default in known.numbers.items():
         changed = False
@@ -320,6 +321,32 @@ def test_pseudo_labels_are_kept_row_by_row():
     assert np.abs(flat(trusting.params) - flat(state.params)).max() > 1e-3
 
 
+@pytest.mark.usefixtures("little_evaluation")
+def test_a_risk_that_asks_for_mixed_rows_trains_as_the_penalty_does():
+    mine, _ = trained({"risk": f"{USERS}:anchored"})
+    ours, _ = trained("vpudra_fixed")
+    np.testing.assert_allclose(flat(mine.params), flat(ours.params), rtol=1e-5, atol=1e-6)
+    other, _ = trained({"risk": f"{USERS}:anchored", "alpha": 6.0})
+    assert np.abs(flat(other.params) - flat(ours.params)).max() > 1e-4, "its own α"
+    assert float(objective.hyper_of(METHODS["dist_pu"], TrainingConfig(), 0.4).alpha) == 6
+
+
+@pytest.mark.parametrize(
+    ("methods", "changes", "words"),
+    [
+        ([{"preset": "nnpu", "alpha": 1.0}], {}, "alpha has no effect on 'nnpu', which mixes no rows"),
+        (["dist_pu"], {"grid": {"training.alpha": [0.1, 1.0]}}, "training.alpha has no effect on method 'dist_pu'"),
+        ([{"preset": "dist_pu", "penalty": "log_mse"}], {}, "'dist_pu' gets mixed rows itself"),
+        ([{"preset": "dist_pu", "anchor": 0.5}], {}, "method.anchor has no effect on method 'dist_pu', which has no"),
+        ([{"preset": "dist_pu", "mixing": -1}], {}, "mixing is -1.0, expected a finite number of at least 0"),
+    ],
+)
+def test_what_mixing_leaves_without_effect_is_refused(methods, changes, words):
+    with pytest.raises(ConfigError) as refused:
+        expand(parse({"methods": methods} | changes))
+    assert words in str(refused.value)
+
+
 def test_methods_with_and_without_memory_do_not_share_a_program():
     entries = ["nnpu", "upu", {"risk": f"{USERS}:mean_teacher", "memory": f"{USERS}:teacher"}]
     experiment = tiny(methods=entries, seeds=1)
@@ -344,7 +371,7 @@ def test_who_skips_a_batch_without_labeled_rows_is_as_in_the_code_that_methods_c
     steps = {name for name, method in METHODS.items() if not skips_without_positives(method)}
     supervised = {"pn", "pn_mse", "pn_mae", "pn_mae_mse", "pn_bonus", "pn_encouraging", "pn_focal", "pn_naive"}
     supervised |= {"pn_mixup", "pn_regmixup", "pn_cutmix"}
-    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus"}
+    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus", "dist_pu"}
     assert skips_without_positives(Method(lambda z, labeled: z.mean()))
     assert not skips_without_positives(Method(lambda z, labeled, *, y: z.mean()))
     warm_up = [{"until": 0.5, "risk": "nnpu"}]

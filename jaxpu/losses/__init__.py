@@ -8,6 +8,7 @@
 """
 
 from jaxpu.losses import gradients, surrogates
+from jaxpu.losses.batch import Mixed
 from jaxpu.losses.classification import CLASSIFICATION, bonus, cross_entropy, encouraging, focal, mae, mae_mse, mse
 from jaxpu.losses.density_ratio import (
     batch_prior,
@@ -18,6 +19,7 @@ from jaxpu.losses.density_ratio import (
     pudra_softplus,
     variational,
 )
+from jaxpu.losses.dist_pu import binary_entropy, dist_pu, label_distribution
 from jaxpu.losses.gradients import GRADIENT_SIZES, gradient_size, logit_gradient
 from jaxpu.losses.labels import distribution, smooth_labels
 from jaxpu.losses.pu import NnpuTerms, nnpu, nnpu_clip, nnpu_terms, nnpusb, upu
@@ -29,11 +31,14 @@ __all__ = [
     "CLASSIFICATION",
     "GRADIENT_SIZES",
     "SURROGATES",
+    "Mixed",
     "NnpuTerms",
     "batch_prior",
+    "binary_entropy",
     "bonus",
     "class_counts",
     "cross_entropy",
+    "dist_pu",
     "distribution",
     "effective_number",
     "encouraging",
@@ -41,6 +46,7 @@ __all__ = [
     "gradient_size",
     "gradients",
     "inverse_frequency",
+    "label_distribution",
     "log_softplus",
     "logit_gradient",
     "mae",

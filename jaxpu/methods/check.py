@@ -68,6 +68,11 @@ def checked(method: Method) -> Method:
     blind = [risk for risk, _ in method.parts if "y" not in options_of(risk).context] if method.mixes != "none" else []
     if blind:
         raise ValueError(f"mixes is {method.mixes!r}, expected 'none' for {label(blind[0])!r}: it has no labels to mix")
+    sees = asks_for(method, "mixed")
+    if sees and (method.mixup or method.mixes != "none"):
+        raise ValueError(f"{label(method.risk)!r} gets mixed rows itself, expected penalty 'none' and mixes 'none'")
+    if method.alpha is not None and not (sees or method.mixup or method.mixes != "none"):
+        raise ValueError(f"alpha has no effect on {label(method.risk)!r}, which mixes no rows; leave it out")
     stages = tuple(
         dataclasses.replace(stage, options=_checked(method, stage.risk, stage.options)) for stage in method.stages
     )

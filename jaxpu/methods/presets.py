@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from jaxpu.errors import unknown
 from jaxpu.methods.check import checked, known_options
-from jaxpu.methods.method import Method, Schedule
+from jaxpu.methods.method import Method, Schedule, Stage
 from jaxpu.methods.risks import RISKS, label, resolve
 
 _VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020"
@@ -69,6 +69,14 @@ METHODS: dict[str, Method] = {
     "soft_floor": replace(_SOFT, floor=0.5, source=_SOFT_NOTE),
     "soft_partner_floor": replace(_SOFT, partner_floor=0.7, source=_SOFT_NOTE),
     "soft_logmse": replace(_SOFT, penalty="log_mse", source=_SOFT_NOTE),
+    "dist_pu": Method(
+        "dist_pu",
+        stages=(Stage(0.5, "label_distribution"),),
+        memory="jaxpu.methods.memories:PSEUDO_LABELS",
+        pairing="shuffle",
+        alpha=6.0,
+        source=RISKS["dist_pu"].source,
+    ),
 }
 """The presets by name: points in the family that the literature uses.
 
@@ -113,7 +121,7 @@ def named_method(entry: "str | Mapping[str, Any] | Method") -> tuple[str, Method
     options = {**options, **{key: changes.pop(key) for key in list(changes) if key not in FIELDS}}
     plain = {**base, **changes, "options": {**base.get("options", {}), **options}}
     method = TypeAdapter(Method).validate_python(plain)
-    if not options and not changes.keys() & {"risk", "class_weights", "stages", "memory", "mixes"}:
+    if not options and not changes.keys() & {"risk", "class_weights", "stages", "memory", "mixes", "alpha"}:
         return str(name), method  # nothing that a signature must be read for
     choices = [*known_options(method, method.risk).names, "preset", "name", *FIELDS]
     for key in options:
@@ -171,6 +179,8 @@ def describe(method: Method) -> str:
         return f"{weight}{mixed}" + (
             f", + {method.plain_weight:g} · the same, not mixed" if method.plain_weight else ""
         )
+    if method.alpha is not None:
+        text += f", λ ~ Beta({method.alpha:g}, {method.alpha:g})"
     if not method.mixup:
         return text
     weight = "λ" if method.weight_by_lambda else f"{method.weight:g}"

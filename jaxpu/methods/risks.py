@@ -38,6 +38,7 @@ CONTEXT = {
     "rows": "(n,) places of the batch's rows in the training set",
     "memory": "what the method's memory holds",
     "forward": "a function from parameters to the logits of the batch, without dropout",
+    "mixed": "a pass over mixed rows, a jaxpu.losses.Mixed: whoever asks for it gets one, by the method's pairing",
     "aux": "True: (value, {'clipped': 0 or 1}) may be returned",
 }
 """What a risk may ask for by the name of a keyword argument."""
@@ -61,6 +62,7 @@ class Risk(NamedTuple):
 
 _LOGISTIC = {"log_end": 0.75, "focus": 2.0, "surrogate": "logistic"}
 _SIGMOID = _LOGISTIC | {"surrogate": "sigmoid"}
+_DIST_PU = "Zhao et al., Dist-PU: Positive-Unlabeled Learning from a Label Distribution Perspective, CVPR 2022"
 _CODE = "the benchmark code behind the nine-dataset table"
 
 RISKS: dict[str, Risk] = {
@@ -102,6 +104,18 @@ RISKS: dict[str, Risk] = {
         "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020",
         skips=True,
         defaults={"over": "all"},
+    ),
+    "label_distribution": Risk(
+        "jaxpu.losses:label_distribution",
+        "|E_P[p] - 1| + |E_U[p] - π| / 2π + μ E_U[H(p)]",
+        f"{_DIST_PU}, the warm-up",
+        defaults={"entropy": 0.002},
+    ),
+    "dist_pu": Risk(
+        "jaxpu.losses:dist_pu",
+        "|E_P[p] - 1| + |E_U[p] - π| / 2π + μ E_U[H(p)] + ν E[H(q_mix, p_mix)] + γ E[H(p_mix)]",
+        _DIST_PU,
+        defaults={"warm_up": 0.5, "entropy": 0.004, "mixing": 5.0, "mixed_entropy": 0.04},
     ),
 }
 """The risks by name: a method says ``risk="nnpu"``."""

@@ -10,12 +10,12 @@ import optax
 from jax import Array, lax
 from jaxtyping import Int
 
-from jaxpu import mixup, models
+from jaxpu import losses, mixup, models
 from jaxpu.margins import one_hot
 from jaxpu.methods import objective
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import directional, optimizers
-from jaxpu.train.inputs import Config, Data, features
+from jaxpu.train.inputs import Config, Data, Seen, Weigh, features
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -49,34 +49,6 @@ class Carry(NamedTuple):
     model_state: models.ModelState
     opt_state: optax.OptState
     memory: Any
-
-
-class Seen(NamedTuple):
-    """What :func:`update` shows to ``weigh`` of a batch whose rows and labels are mixed.
-
-    Attributes:
-        x: the mixed inputs, as the network gets them. y: the labels of the rows, (n,), of the partners ``y[partner]``.
-        partner: (n,). lam: λ, the share of the row itself, one for the batch or one a row.
-        mask: (n,) 0 = padding. rows: (n,) places in the training set.
-        variables: the network before the update, of ``model``. logits: from inputs to its logits, outside of training.
-        key: for draws of one's own. progress: the share of the epochs that is done.
-    """
-
-    x: Array
-    y: Array
-    partner: Array
-    lam: Array
-    mask: Array
-    rows: Array
-    model: models.Model
-    variables: models.Variables
-    logits: Callable[[Array], Array]
-    key: Array
-    progress: Scalar
-
-
-Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
-"""How much each mixed row counts, (n,) in [0, 1], a constant; numbers beside it are recorded as ``train_<name>``."""
 
 
 def update(
@@ -186,17 +158,31 @@ def _loss(
     training = functools.partial(apply, params, train=True, mask=batch.mask)
     logits, state = training(carry.model_state, batch.x, key=keys.dropout)
     context = {"y": batch.y} | _context(batch, carry, config)
-    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
+    mixed = None
+    if config.objective.sees_mixed:
+        mixed, state = _mixed_pass(keys, training, state, batch, config, hyper)
+    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, mixed, **context)
     if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
         return base, (objective.Terms(base, base, none, none, clipped), {}, logits, state)
+    (z, partner, lam), state = _mixed_pass(keys, training, state, batch, config, hyper)
+    weighted, target = objective.penalty(config.objective, hyper, logits, partner, z, lam, batch.labeled, batch.mask)
+    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), {}, logits, state)
+
+
+def _mixed_pass(
+    keys: StepKeys,
+    training: Callable[..., tuple[Array, models.ModelState]],
+    state: models.ModelState,
+    batch: _Batch,
+    config: Config,
+    hyper: Hyper,
+) -> tuple[losses.Mixed, models.ModelState]:
+    """The forward pass over rows mixed with their partners, and the network's state after it."""
     partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
     dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
-    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=dropout)
-    weighted, target = objective.penalty(
-        config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
-    )
-    return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), {}, logits, state)
+    z, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=dropout)
+    return losses.Mixed(z, partner, batch.lam), state
 
 
 def _mixed_loss(
