@@ -68,6 +68,14 @@ def anchored(logits, labeled, *, prior, mask=None, mixed):
     return losses.pudra(logits, labeled, prior=prior, mask=mask) + mixed.lam * losses.batch.mean(apart, counted)
 
 
+def how_mixed(logits, labeled, *, mask=None, mixed, lower=0.15, upper=0.85, of_lam=0.0):
+    """The share of doubted rows whose partner is labeled, or λ."""
+    _, unlabeled = losses.batch.sets(labeled, mask)
+    p = jax.nn.sigmoid(logits)
+    share = losses.batch.mean(labeled[mixed.partner], unlabeled & (p > lower) & (p < upper))
+    return jnp.where(of_lam > 0, mixed.lam, share)
+
+
 # Careless ones: each has one of the mistakes that the contract is there to stop.
 
 

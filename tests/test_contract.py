@@ -212,21 +212,39 @@ BASES = {
 }
 
 
-WARM_UPS = {"label_distribution"}
-"""Risks of first stages alone."""
+STAGED = {"label_distribution", "cvir"}
+"""Risks of presets with several stages."""
+
+SMALL = {
+    "model": {"name": "linear"},
+    "data__options": {"n": 40, "d": 3},
+    "training__epochs": 1,
+    "selection": {"rules": ["last"], "default": "last"},
+}
 
 
-@pytest.mark.parametrize(("batch_size", "batching"), [(1, "mixed"), (2, "mixed"), (3, "mixed"), (1, "separate")])
-def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching, monkeypatch):
-    # of the whole run only the training is of interest here, and evaluation is most of what there is to compile
+@pytest.fixture
+def no_evaluation(monkeypatch):
+    """Of the whole run only the training is of interest, and evaluation is most of what there is to compile."""
     monkeypatch.setattr(train.loop, "evaluate", lambda *arguments: {})
-    small = {
-        "model": {"name": "linear"},
-        "data__options": {"n": 40, "d": 3},
-        "training__batch_size": batch_size,
-        "training__epochs": 1,
-        "selection": {"rules": ["last"], "default": "last"},
-    }
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("no_evaluation")
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if method.stages])
+def test_methods_of_stages_train_on_two_rows_at_a_time_without_nan(method):
+    changed = SMALL | {"training__batch_size": 2, "training__epochs": 4}
+    key, data, static, hyper = run_inputs(first_cell(tiny(methods=[method], **changed)))
+    run = jax.jit(functools.partial(train.train, config=static))(key, data, hyper=hyper)
+    assert np.isfinite(run.history["train_loss"]).all()
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.state._replace(best=())))
+    assert largest_change(train.init(key, data, static, hyper).params, run.state.params) > 1e-3
+
+
+@pytest.mark.usefixtures("no_evaluation")
+@pytest.mark.parametrize(("batch_size", "batching"), [(1, "mixed"), (2, "mixed"), (3, "mixed"), (1, "separate")])
+def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching):
+    small = SMALL | {"training__batch_size": batch_size}
     penalised = [METHODS["vpudra"], METHODS["soft_logmse"], METHODS["vpudra_softlabel"]]
     assert {method.penalty for method in penalised} == set(PENALTIES[1:])
     together = objective.Objective(objective.branches_of([METHODS[m] for m in BASES[batching]]), PENALTIES[1:])
@@ -247,4 +265,4 @@ def test_batches_of_one_two_or_three_rows_train_without_nan(batch_size, batching
             skipped = 1 - int(data.n_labeled) / rows if skips_without_positives(METHODS[method]) else 0
             assert float(run.history["train_skipped"][0]) == pytest.approx(skipped)
     if batching == "mixed":
-        assert risks == {name for name in RISKS if not {"mixed", "memory"} & {*options_of(name).context}} - WARM_UPS
+        assert risks == {name for name in RISKS if not {"mixed", "memory"} & {*options_of(name).context}} - STAGED

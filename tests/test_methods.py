@@ -24,6 +24,7 @@ from jaxpu.methods import (
     Stage,
     checked,
     describe,
+    memories,
     named_method,
     objective,
     options_of,
@@ -34,6 +35,7 @@ from jaxpu.methods import (
 from jaxpu.train import job
 
 USERS = "risks_of_users"
+RNG = np.random.default_rng(3)
 
 
 # The registry
@@ -56,6 +58,9 @@ def test_every_number_of_a_risk_is_traced_and_matters(name):
     known = options_of(name)
     surrogates = list(losses.SURROGATES) if "surrogate" in known.choices else [None]
     z, labeled = jnp.array([4.0, 3.0, -4.0, -3.0]), jnp.array([1, 1, 0, 0])
+    apart = 0.1, 0.2
+    if {"mixed", "memory"} & {*known.context}:  # rows that are doubted, numbers that thresholds tell apart
+        z, apart = jnp.array([2.0, -1.0, 0.7, -0.4]), (0.1, 0.4)
     mixed = losses.Mixed(jnp.array([1.0, -1.0, 2.0, -2.0]), jnp.arange(4)[::-1], 0.3)
     context = {"prior": 0.4, "y": labeled, "mixed": mixed, "progress": 0.8}
     given = {key: value for key, value in context.items() if key in known.context}
@@ -70,7 +75,7 @@ def test_every_number_of_a_risk_is_traced_and_matters(name):
                 traces.append(1)
                 return jax.value_and_grad(functools.partial(resolve(name), **chosen, **{option: value}))(z, labeled)
 
-            values = [np.append(*jax.tree.map(np.asarray, slope(default / 2 + shift))) for shift in (0.1, 0.2)]
+            values = [np.append(*jax.tree.map(np.asarray, slope(default / 2 + shift))) for shift in apart]
             assert len(traces) == 1
             changed |= not np.allclose(*values, rtol=1e-4)
         assert changed, option
@@ -331,9 +336,20 @@ def test_a_risk_that_asks_for_mixed_rows_trains_as_the_penalty_does():
     assert float(objective.hyper_of(METHODS["dist_pu"], TrainingConfig(), 0.4).alpha) == 6
 
 
+@pytest.mark.usefixtures("little_evaluation")
+def test_doubted_rows_meet_labeled_ones_and_rows_keep_half_of_themselves():
+    still, half = {"training__lr": 1e-9}, [{"until": 0.5, "risk": f"{USERS}:how_mixed", "options": {"upper": 0.2}}]
+    entry = {"risk": f"{USERS}:how_mixed", "pairing": "boundary_positives", "batching": "separate", "stages": half}
+    _, history = trained(entry, **still)
+    np.testing.assert_array_equal(history["train_loss"], [0, 0, 1, 1])  # the untrained p is near π, about 0.4
+    _, history = trained(entry | {"of_lam": 1.0, "alpha": 0.3, "at_least_half": True, "stages": []}, **still)
+    assert (history["train_loss"] > 0.6).all(), "λ is 0.5 on average otherwise"
+
+
 @pytest.mark.parametrize(
     ("methods", "changes", "words"),
     [
+        ([{"preset": "nnpu", "at_least_half": True}], {}, "at_least_half has no effect on 'nnpu', which asks for no"),
         ([{"preset": "nnpu", "alpha": 1.0}], {}, "alpha has no effect on 'nnpu', which mixes no rows"),
         (["dist_pu"], {"grid": {"training.alpha": [0.1, 1.0]}}, "training.alpha has no effect on method 'dist_pu'"),
         ([{"preset": "dist_pu", "penalty": "log_mse"}], {}, "'dist_pu' gets mixed rows itself"),
@@ -345,6 +361,51 @@ def test_what_mixing_leaves_without_effect_is_refused(methods, changes, words):
     with pytest.raises(ConfigError) as refused:
         expand(parse({"methods": methods} | changes))
     assert words in str(refused.value)
+
+
+def test_a_teacher_is_the_plain_mean_at_first_and_then_an_exponential_one():
+    said, values = memories.start(jnp.zeros(2), 3), RNG.normal(size=(9, 2))
+    expected = np.zeros(2)
+    for step, value in enumerate(values):
+        said = memories.averaged(said, params=jnp.asarray(value), decay=0.8)
+        kept = min(1 - 1 / (step + 1), 0.8)
+        expected = kept * expected + (1 - kept) * value
+        if step < 5:
+            np.testing.assert_allclose(expected, values[: step + 1].mean(axis=0))
+    np.testing.assert_allclose(said["params"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("progress", [0.1, 0.5])
+def test_the_labeling_network_takes_a_step_of_adam_and_tells_the_posterior(progress):
+    """A linear η by hand in float64: the first step of Adam is the learning rate against the sign of the gradient."""
+    x, h, eta = RNG.normal(size=(6, 2)), RNG.normal(size=2), RNG.normal(size=2)
+    labeled, mask, rows = np.array([1, 1, 0, 0, 0, 0]), np.array([1, 1, 1, 1, 1, 0]), np.array([4, 2, 0, 5, 6, 0])
+    before = memories.unbiased(jnp.asarray(eta, jnp.float32), 8)
+    before["posterior"] = jnp.linspace(0.1, 0.8, 8)
+    context = {
+        "params": jnp.asarray(h),
+        "rows": jnp.asarray(rows),
+        "labeled": jnp.asarray(labeled),
+        "progress": progress,
+    }
+    after = memories.labeling(before, **context, mask=jnp.asarray(mask), forward=lambda w: jnp.asarray(x) @ w)
+
+    def loss(w):
+        s = (1 / (1 + np.exp(-x @ w)))[:5]
+        if progress < 0.25:
+            return -np.log(s[:2]).mean() - np.log(1 - s[2:]).mean()
+        q = np.where(labeled == 1, 1, np.linspace(0.1, 0.8, 8)[rows])[:5]
+        return -(q * np.where(labeled[:5] == 1, np.log(s), np.log(1 - s))).mean()
+
+    slope = np.array([(loss(eta + m) - loss(eta - m)) / 2e-6 for m in 1e-6 * np.eye(2)])
+    moved = eta - 3e-4 * slope / (np.abs(slope) + 1e-8)
+    np.testing.assert_allclose(after["eta"], moved, rtol=1e-5)
+    p, given = 1 / (1 + np.exp(-x @ h)), 1 / (1 + np.exp(-x @ moved))
+    expected = np.linspace(0.1, 0.8, 8)
+    expected[rows[:5]] = (p * (1 - given) / (p * (1 - given) + 1 - p))[:5]
+    np.testing.assert_allclose(after["posterior"], expected, rtol=1e-4)
+    ends = losses.lbe_posterior(jnp.array([0.7, 0.7]), jnp.array([-100.0, 100.0]))
+    np.testing.assert_allclose(ends, [1 / (1 + np.exp(-0.7)), 0], atol=1e-6)  # nobody is labeled, every positive is
 
 
 def test_methods_with_and_without_memory_do_not_share_a_program():

@@ -50,6 +50,7 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    at_least_half: ScalarLike
     detach: ScalarLike
     same_dropout: ScalarLike
     weight: ScalarLike
@@ -68,7 +69,7 @@ class Hyper(NamedTuple):
 
 
 _OF_METHOD = ("floor", "partner_floor", "detach", "same_dropout", "weight", "weight_by_lambda", "mix_unlabeled_only")
-_OF_METHOD += ("plain_weight", "mixed_weight")
+_OF_METHOD += ("plain_weight", "mixed_weight", "at_least_half")
 _OF_TRAINING = ("lr", "weight_decay", "directional_penalty")
 """What :class:`Hyper` has as a method and the settings of training have it."""
 
