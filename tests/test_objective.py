@@ -9,7 +9,7 @@ from jaxpu import losses
 from jaxpu.config import TrainingConfig
 from jaxpu.methods import METHODS, PENALTIES, Schedule, objective, options_of
 
-FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:])
+FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:], stages=2)
 RNG = np.random.default_rng(7)
 N, PRIOR, LAM = 12, 0.35, 0.3
 EPOCH, EPOCHS = 28, 40  # in the last stage of those that have several

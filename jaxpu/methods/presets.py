@@ -105,7 +105,7 @@ adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20
 cutmix are published with ``training: {alpha: 1}``, RegMixup with 10 to 20.
 """
 
-_CHECKED = {"risk", "class_weights", "stages", "memory", "mixes", "alpha", "at_least_half"}
+_CHECKED = {"risk", "class_weights", "stages", "memory", "mixes", "penalty", "alpha", "at_least_half"}
 FIELDS = tuple(field.name for field in dataclasses.fields(Method) if field.name != "options")
 
 
