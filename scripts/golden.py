@@ -57,7 +57,23 @@ CONFIGURATIONS: list[tuple[str, dict[str, Any]]] = [
     ("pudra_naive", {}),
     ("variational", {}),
     ("variational", {"over": "unlabeled"}),
+    ("label_distribution", {"prior": 0.4}),
+    ("label_distribution", {"prior": 0.4, "entropy": 0.5}),
+    ("dist_pu", {"prior": 0.4}),
+    ("dist_pu", {"prior": 0.3, "progress": 0.7, "warm_up": 0.25, "entropy": 0.5, "mixing": 2.0, "mixed_entropy": 0.7}),
+    ("p3mix_c", {}),
+    ("p3mix_c", {"upper": 0.6, "unlabeled_weight": 0.7, "entropy": 0.3}),
+    ("p3mix_e", {}),
+    ("p3mix_e", {"lower": 0.3, "upper": 0.6, "unlabeled_weight": 0.7, "entropy": 0.3, "early": 0.9}),
+    ("lbe", {}),
+    ("lbe", {"keep": 0.5}),
+    ("cvir", {"prior": 0.4}),
+    ("cvir", {"prior": 0.7}),
 ]
+
+# What risks see that ask for more than a batch: mixed rows, whose logits are half those of the rows, whose partners are
+# the rows themselves, and λ; what the network said of every row before; the logit that a teacher gives to every row.
+MIXED, LAM, SAID, TEACHER = 0.5, 0.3, 0.8, 1.0
 
 
 def sigmoid(z):
@@ -153,18 +169,93 @@ def variational(positive, unlabeled, over="all"):
     return value, value
 
 
+def cross_entropy(z, y):
+    return y * softplus(-z) + (1 - y) * softplus(z)
+
+
+def entropy_of(z):
+    return cross_entropy(z, sigmoid(z))
+
+
+def label_distribution(positive, unlabeled, prior, entropy=0.002):
+    of_positive = abs(sigmoid(positive).mean() - 1) if positive.size else 0.0
+    of_unlabeled = abs(sigmoid(unlabeled).mean() - prior) if unlabeled.size else 0.0
+    value = of_positive + of_unlabeled / (2 * prior) + entropy * mean(entropy_of(unlabeled))
+    return value, value
+
+
+def dist_pu(positive, unlabeled, prior, progress=1.0, warm_up=0.5, entropy=0.004, mixing=5.0, mixed_entropy=0.04):
+    rising = 1 - math.cos((progress - warm_up) / (1 - warm_up) * math.pi / 2)
+    plain, _ = label_distribution(positive, unlabeled, prior, entropy * rising)
+    mixed = MIXED * np.concatenate([positive, unlabeled])
+    said = np.concatenate([np.ones(positive.size), np.full(unlabeled.size, SAID)])
+    value = plain + mixing * mean(cross_entropy(mixed, said)) + mixed_entropy * mean(entropy_of(mixed))
+    return value, value
+
+
+def p3mix(positive, unlabeled, y, unlabeled_weight, entropy):
+    """Cross-entropies and entropy of the mixed rows; y is the label of the unlabeled ones."""
+    value = mean(softplus(-MIXED * positive)) + unlabeled_weight * mean(cross_entropy(MIXED * unlabeled, y))
+    return value + entropy * mean(entropy_of(MIXED * np.concatenate([positive, unlabeled])))
+
+
+def p3mix_c(positive, unlabeled, upper=0.85, unlabeled_weight=0.5, entropy=0.05):
+    value = p3mix(positive, unlabeled, np.where(sigmoid(unlabeled) > upper, 1, 0), unlabeled_weight, entropy)
+    return value, value
+
+
+def p3mix_e(positive, unlabeled, lower=0.15, upper=0.85, unlabeled_weight=1.0, entropy=0.01, early=0.5):
+    said, p = sigmoid(TEACHER), sigmoid(unlabeled)
+    doubted = (p > lower) & (p < upper)
+    t = np.concatenate([np.full(positive.size, said), np.where(doubted, LAM * said + (1 - LAM), said)])
+    mixed = np.clip(sigmoid(MIXED * np.concatenate([positive, unlabeled])), 1e-4, 1 - 1e-4)
+    value = p3mix(positive, unlabeled, np.zeros(unlabeled.size), unlabeled_weight, entropy)
+    value += early * mean(np.log(1 - t * mixed - (1 - t) * (1 - mixed)))
+    return value, value
+
+
+def trimmed(values, held, count):
+    """Mean of the ``count`` values whose held ones are lowest; equal ones at the end share what is left."""
+    if not values.size:
+        return 0.0
+    edge = np.sort(held)[count - 1]
+    below, at = held < edge, held == edge
+    weights = below + at * (count - below.sum()) / at.sum()
+    return (weights * values).sum() / count
+
+
+def lbe(positive, unlabeled, held, keep=0.8):
+    def each(positive, unlabeled):
+        return np.concatenate([softplus(-positive), cross_entropy(unlabeled, SAID)])
+
+    values = each(positive, unlabeled)
+    value = trimmed(values, each(*held), max(int(keep * values.size + 1e-9), 1))
+    return value, value
+
+
+def cvir(positive, unlabeled, held, prior):
+    kept = unlabeled.size - int(prior * unlabeled.size + 1e-9)
+    value = prior * mean(softplus(-positive)) + (1 - prior) * trimmed(softplus(unlabeled), softplus(held[1]), kept)
+    return value, value
+
+
 FORMULAS = {
     f.__name__: f for f in (upu, nnpu, nnpu_clip, nnpusb, pudra, pudra_softplus, pudra_batch, pudra_naive, variational)
 }
-FORMULAS |= {"pn": pn, "pn_naive": pn}
+FORMULAS |= {"pn": pn, "pn_naive": pn, "label_distribution": label_distribution, "dist_pu": dist_pu}
+FORMULAS |= {"p3mix_c": p3mix_c, "p3mix_e": p3mix_e, "lbe": lbe, "cvir": cvir}
+HELD = ("lbe", "cvir")
+"""Those that rank rows, which a gradient does not see: they get the logits that it is taken at, too."""
 
 
 def value_and_gradient(name, logits, labeled, **options):
     """Value and gradient of a loss; the gradient by differences of fourth order, to about 1e-10."""
     logits, positive = np.asarray(logits, float), np.asarray(labeled) == 1
 
+    held = {"held": (logits[positive], logits[~positive])} if name in HELD else {}
+
     def evaluate(z):
-        return FORMULAS[name](z[positive], z[~positive], **options)
+        return FORMULAS[name](z[positive], z[~positive], **held, **options)
 
     def slope(direction, step=4e-3):
         near, far = (

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxpu import losses
 from jaxpu.methods import options_of
 
 ROWS = 6
@@ -32,9 +33,11 @@ def check_risk(risk) -> None:
     options = {name: jnp.float32(value) for name, value in known.numbers.items()}
     given = {"prior": jnp.float32(0.4), "class_weights": jnp.array([1.0, 2.0]), "progress": jnp.float32(0.5)}
     given = {name: value for name, value in given.items() if name in known.context}
+    partner = jnp.array([1, 0, 3, 2, 5, 4])
 
     def both(z, labeled, mask, options):
-        sees = {"y": labeled} if "y" in known.context else {}
+        sees = {"y": labeled, "mixed": losses.Mixed(z / 2, partner, 0.3)}
+        sees = {name: value for name, value in sees.items() if name in known.context}
         masked = {"mask": mask} if "mask" in known.context else {}
         return jax.value_and_grad(lambda z: risk(z, labeled, **masked, **given, **sees, **options))(z)
 

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxpu import losses
+from jaxpu import losses, mixup
 from jaxpu.methods import Memory
 
 
@@ -57,6 +57,23 @@ def undecided(params, n_rows):
 
 
 said_before = Memory(undecided, remember)
+
+
+def anchored(logits, labeled, *, prior, mask=None, mixed):
+    """``vpudra_fixed`` once more: pudra, and the log-MSE to the anchored target, of mixed rows that it asks for."""
+    log_p = jax.nn.log_sigmoid(logits)
+    log_mu = mixup.log_target(log_p, log_p[mixed.partner], mixed.lam, anchor=1.0)
+    apart = mixup.log_mse(log_mu, jax.nn.log_sigmoid(mixed.logits))
+    counted = jnp.ones(labeled.shape, bool) if mask is None else mask > 0
+    return losses.pudra(logits, labeled, prior=prior, mask=mask) + mixed.lam * losses.batch.mean(apart, counted)
+
+
+def how_mixed(logits, labeled, *, mask=None, mixed, lower=0.15, upper=0.85, of_lam=0.0):
+    """The share of doubted rows whose partner is labeled, or λ."""
+    _, unlabeled = losses.batch.sets(labeled, mask)
+    p = jax.nn.sigmoid(logits)
+    share = losses.batch.mean(labeled[mixed.partner], unlabeled & (p > lower) & (p < upper))
+    return jnp.where(of_lam > 0, mixed.lam, share)
 
 
 # Careless ones: each has one of the mistakes that the contract is there to stop.

@@ -24,6 +24,7 @@ from jaxpu.methods import (
     Stage,
     checked,
     describe,
+    memories,
     named_method,
     objective,
     options_of,
@@ -34,6 +35,7 @@ from jaxpu.methods import (
 from jaxpu.train import job
 
 USERS = "risks_of_users"
+RNG = np.random.default_rng(3)
 
 
 # The registry
@@ -56,7 +58,11 @@ def test_every_number_of_a_risk_is_traced_and_matters(name):
     known = options_of(name)
     surrogates = list(losses.SURROGATES) if "surrogate" in known.choices else [None]
     z, labeled = jnp.array([4.0, 3.0, -4.0, -3.0]), jnp.array([1, 1, 0, 0])
-    context = {"prior": 0.4, "y": labeled}
+    apart = 0.1, 0.2
+    if {"mixed", "memory"} & {*known.context}:  # rows that are doubted, numbers that thresholds tell apart
+        z, apart = jnp.array([2.0, -1.0, 0.7, -0.4]), (0.1, 0.4)
+    mixed = losses.Mixed(jnp.array([1.0, -1.0, 2.0, -2.0]), jnp.arange(4)[::-1], 0.3)
+    context = {"prior": 0.4, "y": labeled, "mixed": mixed, "progress": 0.8}
     given = {key: value for key, value in context.items() if key in known.context}
     for option, default in known.numbers.items():
         changed = False
@@ -69,7 +75,7 @@ def test_every_number_of_a_risk_is_traced_and_matters(name):
                 traces.append(1)
                 return jax.value_and_grad(functools.partial(resolve(name), **chosen, **{option: value}))(z, labeled)
 
-            values = [np.append(*jax.tree.map(np.asarray, slope(default / 2 + shift))) for shift in (0.1, 0.2)]
+            values = [np.append(*jax.tree.map(np.asarray, slope(default / 2 + shift))) for shift in apart]
             assert len(traces) == 1
             changed |= not np.allclose(*values, rtol=1e-4)
         assert changed, option
@@ -320,6 +326,89 @@ def test_pseudo_labels_are_kept_row_by_row():
     assert np.abs(flat(trusting.params) - flat(state.params)).max() > 1e-3
 
 
+@pytest.mark.usefixtures("little_evaluation")
+def test_a_risk_that_asks_for_mixed_rows_trains_as_the_penalty_does():
+    mine, _ = trained({"risk": f"{USERS}:anchored"})
+    ours, _ = trained("vpudra_fixed")
+    np.testing.assert_allclose(flat(mine.params), flat(ours.params), rtol=1e-5, atol=1e-6)
+    other, _ = trained({"risk": f"{USERS}:anchored", "alpha": 6.0})
+    assert np.abs(flat(other.params) - flat(ours.params)).max() > 1e-4, "its own α"
+    assert float(objective.hyper_of(METHODS["dist_pu"], TrainingConfig(), 0.4).alpha) == 6
+
+
+@pytest.mark.usefixtures("little_evaluation")
+def test_doubted_rows_meet_labeled_ones_and_rows_keep_half_of_themselves():
+    still, nobody = {"training__lr": 1e-9}, {"lower": 1.0, "upper": 1.0}
+    half = [{"until": 0.5, "risk": f"{USERS}:how_mixed", "options": nobody}]
+    entry = {"risk": f"{USERS}:how_mixed", "pairing": "boundary_positives", "batching": "separate", "stages": half}
+    _, history = trained(entry, **still)
+    np.testing.assert_array_equal(history["train_loss"], [0, 0, 1, 1])
+    _, history = trained(entry | {"of_lam": 1.0, "alpha": 0.3, "at_least_half": True, "stages": []}, **still)
+    assert (history["train_loss"] > 0.6).all(), "λ is 0.5 on average otherwise"
+
+
+@pytest.mark.parametrize(
+    ("methods", "changes", "words"),
+    [
+        ([{"preset": "nnpu", "at_least_half": True}], {}, "at_least_half has no effect on 'nnpu', which asks for no"),
+        ([{"preset": "nnpu", "alpha": 1.0}], {}, "alpha has no effect on 'nnpu', which mixes no rows"),
+        (["dist_pu"], {"grid": {"training.alpha": [0.1, 1.0]}}, "training.alpha has no effect on method 'dist_pu'"),
+        ([{"preset": "dist_pu", "penalty": "log_mse"}], {}, "'dist_pu' gets mixed rows itself"),
+        ([{"preset": "dist_pu", "anchor": 0.5}], {}, "method.anchor has no effect on method 'dist_pu', which has no"),
+        ([{"preset": "dist_pu", "mixing": -1}], {}, "mixing is -1.0, expected a finite number of at least 0"),
+    ],
+)
+def test_what_mixing_leaves_without_effect_is_refused(methods, changes, words):
+    with pytest.raises(ConfigError) as refused:
+        expand(parse({"methods": methods} | changes))
+    assert words in str(refused.value)
+
+
+def test_a_teacher_is_the_plain_mean_at_first_and_then_an_exponential_one():
+    said, values = memories.start(jnp.zeros(2), 3), RNG.normal(size=(9, 2))
+    expected = np.zeros(2)
+    for step, value in enumerate(values):
+        said = memories.averaged(said, params=jnp.asarray(value), decay=0.8)
+        kept = min(1 - 1 / (step + 1), 0.8)
+        expected = kept * expected + (1 - kept) * value
+        if step < 5:
+            np.testing.assert_allclose(expected, values[: step + 1].mean(axis=0))
+    np.testing.assert_allclose(said["params"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("progress", [0.1, 0.5])
+def test_the_labeling_network_takes_a_step_of_adam_and_tells_the_posterior(progress):
+    """A linear η by hand in float64: the first step of Adam is the learning rate against the sign of the gradient."""
+    x, h, eta = RNG.normal(size=(6, 2)), RNG.normal(size=2), RNG.normal(size=2)
+    labeled, mask, rows = np.array([1, 1, 0, 0, 0, 0]), np.array([1, 1, 1, 1, 1, 0]), np.array([4, 2, 0, 5, 6, 0])
+    before = memories.unbiased(jnp.asarray(eta, jnp.float32), 8)
+    before["posterior"] = jnp.linspace(0.1, 0.8, 8)
+    context = {
+        "params": jnp.asarray(h),
+        "rows": jnp.asarray(rows),
+        "labeled": jnp.asarray(labeled),
+        "progress": progress,
+    }
+    after = memories.labeling(before, **context, mask=jnp.asarray(mask), forward=lambda w: jnp.asarray(x) @ w)
+
+    def loss(w):
+        s = (1 / (1 + np.exp(-x @ w)))[:5]
+        if progress < 0.25:
+            return -np.log(s[:2]).mean() - np.log(1 - s[2:]).mean()
+        q = np.where(labeled == 1, 1, np.linspace(0.1, 0.8, 8)[rows])[:5]
+        return -(q * np.where(labeled[:5] == 1, np.log(s), np.log(1 - s))).mean()
+
+    slope = np.array([(loss(eta + m) - loss(eta - m)) / 2e-6 for m in 1e-6 * np.eye(2)])
+    moved = eta - 3e-4 * slope / (np.abs(slope) + 1e-8)
+    np.testing.assert_allclose(after["eta"], moved, rtol=1e-5)
+    p, given = 1 / (1 + np.exp(-x @ h)), 1 / (1 + np.exp(-x @ moved))
+    expected = np.linspace(0.1, 0.8, 8)
+    expected[rows[:5]] = (p * (1 - given) / (p * (1 - given) + 1 - p))[:5]
+    np.testing.assert_allclose(after["posterior"], expected, rtol=1e-4)
+    ends = losses.lbe_posterior(jnp.array([0.7, 0.7]), jnp.array([-100.0, 100.0]))
+    np.testing.assert_allclose(ends, [1 / (1 + np.exp(-0.7)), 0], atol=1e-6)  # nobody is labeled, every positive is
+
+
 def test_methods_with_and_without_memory_do_not_share_a_program():
     entries = ["nnpu", "upu", {"risk": f"{USERS}:mean_teacher", "memory": f"{USERS}:teacher"}]
     experiment = tiny(methods=entries, seeds=1)
@@ -344,7 +433,7 @@ def test_who_skips_a_batch_without_labeled_rows_is_as_in_the_code_that_methods_c
     steps = {name for name, method in METHODS.items() if not skips_without_positives(method)}
     supervised = {"pn", "pn_mse", "pn_mae", "pn_mae_mse", "pn_bonus", "pn_encouraging", "pn_focal", "pn_naive"}
     supervised |= {"pn_mixup", "pn_regmixup", "pn_cutmix"}
-    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus"}
+    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus", "dist_pu"}
     assert skips_without_positives(Method(lambda z, labeled: z.mean()))
     assert not skips_without_positives(Method(lambda z, labeled, *, y: z.mean()))
     warm_up = [{"until": 0.5, "risk": "nnpu"}]

@@ -136,9 +136,9 @@ def test_partners_come_from_where_they_should(labeled, mask, seed):
     np.testing.assert_array_equal(labeled[partner["within_set"]], labeled)
 
 
-def partners_of_many_keys(name, labeled, mask, count=6000):
+def partners_of_many_keys(name, labeled, mask, count=6000, **more):
     keys = jax.random.split(jax.random.key(7), count)
-    return np.asarray(jax.jit(jax.vmap(lambda key: PAIRINGS[name](key, labeled, mask=mask)))(keys))
+    return np.asarray(jax.jit(jax.vmap(lambda key: PAIRINGS[name](key, labeled, mask=mask, **more)))(keys))
 
 
 def assert_uniform(outcomes, expected):
@@ -161,6 +161,21 @@ def test_pairings_are_uniform():
     assert_uniform(partners_of_many_keys("within_set", labeled, mask), within)
     in_turn = {(a, a, b, c, b, 5) for a, b, c in itertools.permutations([0, 2, 3])}
     assert_uniform(partners_of_many_keys("permuted_positives", labeled, mask), in_turn)
+
+
+def test_doubted_rows_are_mixed_with_the_positives_that_are_doubted_most():
+    labeled, mask = jnp.array([1, 1, 1, 1, 0, 0, 0, 1]), jnp.array([1, 1, 1, 1, 1, 1, 1, 0])
+    z = jnp.array([0.1, -0.2, 3.0, 5.0, 0.5, 4.0, -4.0, jnp.nan])
+    found = partners_of_many_keys("boundary_positives", labeled, mask, logits=z, pool=0.5)
+    assert_uniform(found[:, 4:5], {(0,), (1,)})
+    for row in (0, 5, 6):  # labeled ones, and those that the network is sure of
+        assert_uniform(found[:, row : row + 1], {(other,) for other in range(7)})
+    assert (found[:, 7] == 7).all()
+    for numbers in ({"lower": 1.0, "upper": 1.0}, {"lower": 0.7}):  # p of row 4 is 0.62
+        free = partners_of_many_keys("boundary_positives", labeled, mask, logits=z, **numbers)
+        assert_uniform(free[:, 4:5], {(other,) for other in range(7)})
+    one = partners_of_many_keys("boundary_positives", labeled, mask, 50, logits=z, pool=0.01)
+    assert (one[:, 4] == 0).all(), "at least one"
 
 
 @pytest.mark.parametrize("name", PAIRINGS)

@@ -5,16 +5,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxpu import losses
 from jaxpu.config import TrainingConfig
-from jaxpu.methods import METHODS, PENALTIES, Schedule, objective
+from jaxpu.methods import METHODS, PENALTIES, Schedule, objective, options_of
 
-FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:])
+FAMILY = objective.Objective(objective.branches_of(METHODS.values()), PENALTIES[1:], stages=2)
 RNG = np.random.default_rng(7)
 N, PRIOR, LAM = 12, 0.35, 0.3
+EPOCH, EPOCHS = 28, 40  # in the last stage of those that have several
 Z, Z_MIXED = RNG.normal(size=N), RNG.normal(size=N)
 LABELED = np.array([1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0.0])
 TRUE = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0.0])
 MASK = np.array([1.0] * 10 + [0.0] * 2)
+SAID, TEACHER = RNG.uniform(size=N), RNG.normal(size=N)
 PARTNER = np.array([0, 1, 2, 2, 1, 0, 0, 1, 2, 2, 10, 11])
 
 
@@ -67,11 +70,34 @@ def expected(name: str) -> tuple[float, float]:
         "vpu_published": np.log(p[unlabeled].mean()) - np.log(p[positive]).mean(),
         "vpudra": pudra(positive.sum() / rows.sum()),
     }
+    # λ y + (1 - λ) y[partner] of what was said of the rows, 1 on P
+    said = np.where(positive, 1, SAID)
+    said_mixed = LAM * said + (1 - LAM) * said[PARTNER]
+    aligned = abs(p[positive].mean() - 1) + abs(p[unlabeled].mean() - PRIOR) / (2 * PRIOR)
+    entropy = -(q * np.log(q) + (1 - q) * np.log(1 - q))
+    apart = -(said_mixed * np.log(q) + (1 - said_mixed) * np.log(1 - q))
+    rising = 0.004 * (1 - np.cos((EPOCH / EPOCHS - 0.5) / 0.5 * np.pi / 2))
+    of_unlabeled = -(p * np.log(p) + (1 - p) * np.log(1 - p))[unlabeled].mean()
+    corrected, doubted = np.where(p > 0.85, 1, LABELED), unlabeled & (p > 0.15) & (p < 0.85)
+    for key, y, weight, beta in (("p3mix_c", corrected, 0.5, 0.05), ("p3mix_e", LABELED, 1.0, 0.01)):
+        y_mixed = LAM * y + (1 - LAM) * y[PARTNER]
+        off = -(y_mixed * np.log(q) + (1 - y_mixed) * np.log(1 - q))
+        bases[key] = off[positive].mean() + weight * off[unlabeled].mean() + beta * entropy[rows].mean()
+    t = sigmoid(TEACHER)
+    t = LAM * t + (1 - LAM) * np.where(doubted, 1, t[PARTNER])
+    bases["p3mix_e"] += 0.5 * np.log(1 - t * q - (1 - t) * (1 - q))[rows].mean()
+    fit = np.where(positive, -np.log(p), -SAID * np.log(p) - (1 - SAID) * np.log(1 - p))[rows]
+    bases["lbe"] = np.sort(fit)[: int(0.8 * rows.sum())].mean()
+    as_negative = np.sort(-np.log(1 - p[unlabeled]))[: unlabeled.sum() - int(PRIOR * unlabeled.sum())]
+    bases["cvir"] = PRIOR * -np.log(p[positive]).mean() + (1 - PRIOR) * as_negative.mean()
+    bases["dist_pu"] = aligned + rising * of_unlabeled + 5 * apart[rows].mean() + 0.04 * entropy[rows].mean()
     m = METHODS[name]
     base = bases["pn"] if m.mixes != "none" else bases.get(name, pudra(PRIOR))
     if not m.mixup:
         return base, 0.0
-    a = m.anchor.start if isinstance(m.anchor, Schedule) else m.anchor
+    a = m.anchor
+    if isinstance(a, Schedule):
+        a = a.start + (a.end - a.start) * EPOCH / (EPOCHS - 1)
     second = a + (1 - a) * np.maximum(p[PARTNER], m.partner_floor)
     mu = np.maximum(LAM * p + (1 - LAM) * second, m.floor)
     value = (np.log(mu) - np.log(q)) ** 2 if m.penalty == "log_mse" else -mu * np.log(q) + q
@@ -83,21 +109,32 @@ def expected(name: str) -> tuple[float, float]:
 def both(h, z, z_mixed):
     """(base, weighted penalty) of any method: one program for all of them."""
     labeled, mask = (jnp.asarray(a, z.dtype) for a in (LABELED, MASK))
-    now = objective.at(h, 0, 40)
-    base, _ = objective.base_risk(FAMILY, now, z, labeled, mask, y=jnp.asarray(TRUE, jnp.int32))
+    now = objective.at(h, EPOCH, EPOCHS)
+    mixed = losses.Mixed(z_mixed, jnp.asarray(PARTNER), LAM)
+    context = {"rows": jnp.arange(N), "progress": objective.progress(EPOCH, EPOCHS)}
+    context["memory"] = {"said": jnp.asarray(SAID, z.dtype), "params": jnp.asarray(TEACHER, z.dtype)}
+    context["memory"]["posterior"] = context["memory"]["said"]
+    context["forward"] = lambda parameters: parameters
+    base, _ = objective.base_risk(FAMILY, now, z, labeled, mask, mixed, y=jnp.asarray(TRUE, jnp.int32), **context)
     weighted, _ = objective.penalty(FAMILY, now, z, jnp.asarray(PARTNER), z_mixed, LAM, labeled, mask)
     return base, weighted
 
 
 @jax.jit
 def gradients(h, z, z_mixed):
-    """d base / dz, d penalty / dz and d penalty / dz_mixed."""
-    by = [jax.grad(lambda *a, i=i: both(*a)[i], argnums=n)(h, z, z_mixed) for i, n in ((0, 1), (1, 1), (1, 2))]
-    return tuple(by)
+    """d base / dz, d penalty / dz, d penalty / dz_mixed and d base / dz_mixed."""
+    (base_by_z, base_by_mixed), (by_z, by_mixed) = jax.jacrev(both, argnums=(1, 2))(h, z, z_mixed)
+    return base_by_z, by_z, by_mixed, base_by_mixed
+
+
+def of_risks(h: objective.Hyper) -> objective.Hyper:
+    """Without the numbers of memories and pairings, so that one program serves methods that would not share one."""
+    known = {number for branch in FAMILY.branches for number in options_of(branch.risk).numbers}
+    return h._replace(options={number: value for number, value in h.options.items() if number in known})
 
 
 def numbers(name: str, dtype: type) -> objective.Hyper:
-    h = objective.hyper_of(METHODS[name], TrainingConfig(), PRIOR, objective=FAMILY)
+    h = of_risks(objective.hyper_of(METHODS[name], TrainingConfig(), PRIOR, objective=FAMILY))
     return jax.tree.map(lambda v: jnp.asarray(v, dtype if v.dtype.kind == "f" else jnp.int32), h)
 
 
@@ -120,7 +157,9 @@ def test_the_gradient_is_that_of_the_loss_with_the_target_held(name):
     """nnPU by reversal is left out: where clipped, its gradient is not that of its value, on purpose."""
     with jax.enable_x64(True):
         h, z, z_mixed = numbers(name, jnp.float64), jnp.asarray(Z), jnp.asarray(Z_MIXED)
-        base_by_z, penalty_by_z, penalty_by_mixed = gradients(h, z, z_mixed)
+        base_by_z, penalty_by_z, penalty_by_mixed, base_by_mixed = gradients(h, z, z_mixed)
+        slope = central_differences(lambda b: float(both(h, z, jnp.asarray(b))[0]), Z_MIXED)
+        np.testing.assert_allclose(base_by_mixed, slope, atol=1e-8)
         slope = central_differences(lambda a: float(both(h, jnp.asarray(a), z_mixed)[0]), Z)
         np.testing.assert_allclose(base_by_z, slope, atol=1e-8)
         slope = central_differences(lambda b: float(both(h, z, jnp.asarray(b))[1]), Z_MIXED)
@@ -164,10 +203,8 @@ def test_one_program_serves_all_methods():
         return objective.base_risk(FAMILY, now, z, jnp.asarray(LABELED), jnp.asarray(MASK), y=y)[0]
 
     for name in METHODS:
-        loss(
-            objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2, objective=FAMILY),
-            jnp.asarray(Z, jnp.float32),
-        )
+        h = objective.hyper_of(METHODS[name], TrainingConfig(lr=1e-3, alpha=0.7), 0.2, objective=FAMILY)
+        loss(of_risks(h), jnp.asarray(Z, jnp.float32))
     assert len(traces) == 1
 
 

@@ -45,14 +45,29 @@ CLOSED_RISKS = {
     "pudra_batch": lambda p, pi: (p - 0.5) * (1 - p),
     "pudra_naive": lambda p, pi: (2 * p - 1) * (1 - p),
     "variational": lambda p, pi: 0 * p,
+    "p3mix_c": lambda p, pi: (p - 1) + 0.5 * (p - (p > 0.85)) - 0.05 * p * (1 - p) * np.log(p / (1 - p)),
+    "p3mix_e": lambda p, pi: 0.75 * (2 * p - 1) - 0.01 * p * (1 - p) * np.log(p / (1 - p)),  # t is p, and held
+    "cvir": lambda p, pi: p - pi,
+    "label_distribution": lambda p, pi: aligned(p, pi, 0.002),
+    "dist_pu": lambda p, pi: aligned(p, pi, 0.004),  # its two terms on mixed rows are none of a point
 }
 
 
-@pytest.mark.parametrize("name", RISKS)
+def aligned(p, pi, entropy):
+    return p * (1 - p) * (-1 + np.sign(p - pi) / (2 * pi) - entropy * np.log(p / (1 - p)))
+
+
+def test_all_risks_but_one_have_a_slope_at_a_point():
+    assert RISKS.keys() - CLOSED_RISKS.keys() == {"lbe"}, "which goes by the row that fits better"
+
+
+@pytest.mark.parametrize("name", CLOSED_RISKS)
 def test_risks_have_their_closed_slopes(name):
     p, pi = np.meshgrid(P, [0.1, 0.4, 0.7])
     shape = geometry.risk_shape(name, jnp.asarray(p), jnp.asarray(pi))
     np.testing.assert_allclose(shape.slope, CLOSED_RISKS[name](p, pi), rtol=1e-4, atol=1e-6)
+    if name == "p3mix_e":
+        return  # what is held in the slope is held in the curvature, too
     h = 1e-4  # curvature: central difference of the closed slope along the logit
     z = np.log(p / (1 - p))
     ends = [CLOSED_RISKS[name](1 / (1 + np.exp(-(z + step))), pi) for step in (h, -h)]

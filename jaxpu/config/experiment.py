@@ -126,13 +126,16 @@ class Experiment(AnyExperiment):
         for entry in self.methods if not {"method.penalty", "method.mixes"} & set(swept) else ():
             (name, method), own = named_method(entry), entry if isinstance(entry, Mapping) else {}
             idle = [path for path in MIXING if path in swept or path.removeprefix("method.") in own]
-            if method.mixes != "none":  # it has λ, and no target
+            mixes = method.mixes != "none" or (bool(idle) and asks_for(method, "mixed"))
+            if mixes:  # it has λ, and no target
                 idle = [path for path in idle if path.startswith("method.")]
             if idle and not method.mixup:
                 raise ValueError(
                     f"{idle[0]} has no effect on method {name!r}, which "
-                    f"{'does not mix' if method.mixes == 'none' else 'has no penalty'}; leave one of them out"
+                    f"{'has no penalty' if mixes else 'does not mix'}; leave one of them out"
                 )
+            if method.alpha is not None and "training.alpha" in swept:
+                raise ValueError(f"training.alpha has no effect on method {name!r}, which has an alpha of its own")
         return self
 
     @model_validator(mode="after")

@@ -4,12 +4,35 @@ The rules that every loss relies on: padding is replaced before any arithmetic, 
 Python number out of its range is refused, while a traced one is taken as it is.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float, Shaped
 
 from jaxpu.checks import counted_rows, positives
-from jaxpu.types import Labeled, Logits, Mask, Scalar
+from jaxpu.types import Labeled, Logits, Mask, Rows, Scalar, ScalarLike
+
+
+class Mixed(NamedTuple):
+    """A pass over mixed rows, λ x + (1 - λ) x[partner], for risks that set the targets of such rows themselves.
+
+    Attributes:
+        logits: (n,) of the mixed rows. partner: (n,) whom each row is mixed with. lam: λ, one for the batch or (n,).
+    """
+
+    logits: Logits
+    partner: Rows
+    lam: ScalarLike | Array
+
+    def of(self, own: Float[Array, " n"], others: Float[Array, " n"] | None = None) -> Float[Array, " n"]:
+        """λ y + (1 - λ) y[partner], or with what the partners have, one a row, as ``others``.
+
+        Example:
+            >>> Mixed(jnp.zeros(2), jnp.array([1, 1]), 0.75).of(jnp.array([0.0, 1.0])).tolist()
+            [0.25, 1.0]
+        """
+        return self.lam * own + (1 - self.lam) * (own[self.partner] if others is None else others)
 
 
 def sets(labeled: Labeled, mask: Mask | None) -> tuple[Bool[Array, " n"], Bool[Array, " n"]]:

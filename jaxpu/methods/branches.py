@@ -2,14 +2,14 @@
 
 import dataclasses
 import functools
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxpu.methods.check import checked, memory_of
+from jaxpu.methods.check import asks_for, checked, memory_of
 from jaxpu.methods.method import PENALTIES, Memory, Method, Schedule
 from jaxpu.methods.risks import RISKS, Function, label, options_of, resolve
 
@@ -45,6 +45,11 @@ class Objective:
         """Whether there is a consistency term, with a mixed forward pass of its own."""
         return bool(self.penalties)
 
+    @property
+    def sees_mixed(self) -> bool:
+        """Whether a risk asks for a mixed forward pass."""
+        return any("mixed" in options_of(branch.risk).context for branch in self.branches)
+
 
 def branches_of(methods: Iterable[Method]) -> tuple[Branch, ...]:
     """The risks with their choices that the methods use, each once, in an order that is not that of the methods.
@@ -74,15 +79,17 @@ def _order(branch: Branch) -> list[str]:
     return [label(branch.risk), *chosen]
 
 
-def structure_of(method: Method) -> Hashable:
+def structure_of(method: Method) -> tuple[Any, ...]:
     """What methods must have in common to share a program.
 
     >>> from jaxpu.methods import METHODS
     >>> structure_of(METHODS["vpu"]) == structure_of(METHODS["soft_anchor"])
     True
     """
-    mixed = method.mixup or method.mixes != "none"
-    return method.mixup, mixed and method.pairing, method.batching, memory_of(method), method.mixes, _plain(method)
+    sees = asks_for(method, "mixed")
+    mixed = sees or method.mixup or method.mixes != "none"
+    shared = method.mixup, mixed and method.pairing, method.batching, memory_of(method), method.mixes, _plain(method)
+    return *shared, sees
 
 
 def _plain(method: Method) -> bool:
@@ -112,7 +119,7 @@ def objective_of(methods: Iterable[Method]) -> Objective:
         penalties=tuple(name for name in PENALTIES[1:] if name in used),
         memory=memory_of(methods[0]),
         stages=max(len(method.parts) for method in methods),
-        pairing=methods[0].pairing if methods[0].mixup or methods[0].mixes != "none" else "labeled_positives",
+        pairing=structure_of(methods[0])[1] or "labeled_positives",
         mixes=methods[0].mixes,
         plain=_plain(methods[0]),
     )

@@ -25,7 +25,7 @@ def memory_of(method: Method) -> Memory | None:
 
 
 def known_options(method: Method, risk: Function) -> Options:
-    """The options of one of the method's risks, and of its memory's update.
+    """The options of one of the method's risks, of its pairing, and of its memory's update.
 
     Raises:
         ValueError: a function that has an argument nobody gives.
@@ -34,12 +34,26 @@ def known_options(method: Method, risk: Function) -> Options:
     []
     """
     own, memory = options_of(risk), memory_of(method)
+    numbers = own.numbers | (pairing_options(method.pairing).numbers if method.pairing in ASKING else {})
     if memory is None:
-        return own
+        return own._replace(numbers=numbers)
     update = read_options(memory.update, 1, UPDATE)
     if update.choices:
         raise ValueError(f"{label(memory.update)}: options of a memory are numbers, got {list(update.choices)}")
-    return Options(own.numbers | update.numbers, own.choices, own.context)
+    return own._replace(numbers=numbers | update.numbers)
+
+
+ASKING = ("boundary_positives",)
+"""Pairings that look at logits, and have numbers of their own."""
+
+
+def pairing_options(name: str) -> Options:
+    """The numbers of a pairing, which a method that pairs so may set, and whether it asks for ``logits``.
+
+    >>> pairing_options("boundary_positives").numbers["pool"]
+    0.1
+    """
+    return read_options(load("jaxpu.mixup:PAIRINGS")[name], 2, ("mask", "logits"))
 
 
 def asks_for(method: Method, name: str) -> bool:
@@ -68,6 +82,13 @@ def checked(method: Method) -> Method:
     blind = [risk for risk, _ in method.parts if "y" not in options_of(risk).context] if method.mixes != "none" else []
     if blind:
         raise ValueError(f"mixes is {method.mixes!r}, expected 'none' for {label(blind[0])!r}: it has no labels to mix")
+    sees = asks_for(method, "mixed")
+    if sees and (method.mixup or method.mixes != "none"):
+        raise ValueError(f"{label(method.risk)!r} gets mixed rows itself, expected penalty 'none' and mixes 'none'")
+    if method.at_least_half and not sees:
+        raise ValueError(f"at_least_half has no effect on {label(method.risk)!r}, which asks for no mixed rows")
+    if method.alpha is not None and not (sees or method.mixup or method.mixes != "none"):
+        raise ValueError(f"alpha has no effect on {label(method.risk)!r}, which mixes no rows; leave it out")
     stages = tuple(
         dataclasses.replace(stage, options=_checked(method, stage.risk, stage.options)) for stage in method.stages
     )

@@ -50,6 +50,7 @@ class Hyper(NamedTuple):
     anchor: Any
     floor: ScalarLike
     partner_floor: ScalarLike
+    at_least_half: ScalarLike
     detach: ScalarLike
     same_dropout: ScalarLike
     weight: ScalarLike
@@ -68,8 +69,8 @@ class Hyper(NamedTuple):
 
 
 _OF_METHOD = ("floor", "partner_floor", "detach", "same_dropout", "weight", "weight_by_lambda", "mix_unlabeled_only")
-_OF_METHOD += ("plain_weight", "mixed_weight")
-_OF_TRAINING = ("alpha", "lr", "weight_decay", "directional_penalty")
+_OF_METHOD += ("plain_weight", "mixed_weight", "at_least_half")
+_OF_TRAINING = ("lr", "weight_decay", "directional_penalty")
 """What :class:`Hyper` has as a method and the settings of training have it."""
 
 
@@ -113,6 +114,7 @@ def hyper_of(
         prior=prior,
         anchor=Moving(*(np.asarray(column)[0] for column in _moving([method.anchor]))),
         skip_without_positives=skips_without_positives(method),
+        alpha=training.alpha if method.alpha is None else method.alpha,
         alpha_schedule=list(mixup.SCHEDULES).index(training.alpha_schedule),
         optimizer={name: np.float32(value) for name, value in training.numbers().items()},
         initial_p=_initial_p(training, prior),

@@ -25,7 +25,7 @@ from jaxpu.methods.risks import Function, label
 from jaxpu.settings import refuse_idle, with_defaults
 
 Penalty = Literal["none", "log_mse", "point_process"]
-Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set"]
+Pairing = Literal["labeled_positives", "permuted_positives", "shuffle", "within_set", "boundary_positives"]
 Mixes = Literal["none", "mixup", "cutmix"]
 Decision = Literal["half", "quantile", "max_shift"]
 ClassWeighting = Literal["none", "inverse_frequency", "effective_number"]
@@ -142,9 +142,10 @@ class Method:
     """One method: a risk, a mixup consistency term or mixed labels, and how its scores become decisions.
 
     Attributes:
-        risk: a name of :data:`jaxpu.methods.RISKS`, a function of your own, or ``package.module:function``.
-        options: of that risk (and of the memory's update): numbers, choices, or a :class:`Schedule` of a number; what
-            is not there is at its default. In YAML they stand beside the other fields: ``{risk: nnpu, gamma: 0.5}``.
+        risk: a name of :data:`jaxpu.methods.RISKS`, a function of your own, or ``package.module:function``. One that
+            asks for ``mixed`` gets a pass over mixed rows, whose targets are its own affair.
+        options: of that risk (of the memory's update, of the pairing): numbers, choices, or a :class:`Schedule` of one;
+            what is not there is at its default. In YAML they stand beside other fields: ``{risk: nnpu, gamma: 0.5}``.
         stages: other risks for the first epochs, one after the other; then comes ``risk``.
         memory: what is carried over steps, a :class:`Memory` or where it is, ``package.module:name``.
         class_weights: how a risk that asks for them weighs a row, by how rare its class is among the training rows; see
@@ -160,6 +161,8 @@ class Method:
         pairing: whom a row is mixed with, see :mod:`jaxpu.mixup.pairing`: ``labeled_positives`` are drawn with
             replacement, ``permuted_positives`` are gone through in a random order (published VPU); ``shuffle``, what is
             taken where ``mixes`` is given and the pairing is not, is a permutation of all rows.
+        alpha: α of λ ~ Beta(α, α), for methods that are made for one; None = that of ``training``.
+        at_least_half: λ is max(λ, 1 - λ), for risks that ask for mixed rows.
         detach: μ is a constant of the step; False lets the gradient through it too (published VPU).
         same_dropout: the pass that gives μ and the mixed one drop the same units; False gives each a mask of its own.
         floor: lower bound of μ. partner_floor: lower bound of p(partner).
@@ -188,6 +191,8 @@ class Method:
     mixed_weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     anchor: Annotated[float | Schedule, PlainValidator(_share)] = 1.0
     pairing: Pairing = "labeled_positives"
+    alpha: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    at_least_half: bool = False
     detach: bool = True
     same_dropout: bool = False
     floor: Unit = 0.0

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from jaxpu.errors import unknown
 from jaxpu.methods.check import checked, known_options
-from jaxpu.methods.method import Method, Schedule
+from jaxpu.methods.method import Method, Schedule, Stage
 from jaxpu.methods.risks import RISKS, label, resolve
 
 _VPU = "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020"
@@ -19,6 +19,17 @@ _WELL_CLASSIFIED = "Zhao et al., AAAI 2022"
 _MIXUP = "Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018"
 _REGMIXUP = "Pinto et al., RegMixup: Mixup as a Regularizer, NeurIPS 2022"
 _CUTMIX = "Yun et al., CutMix: Regularization Strategy to Train Strong Classifiers, ICCV 2019"
+_P_AGAINST_U = Method("cvir", stages=(Stage(0.25, "pn_naive"),), class_weights="inverse_frequency")
+_UNDOUBTED = {"lower": 1.0, "upper": 1.0}  # no row is doubted or corrected: P3Mix before its heuristic begins
+_P3MIX = Method(
+    "p3mix_c",
+    stages=(Stage(0.375, "p3mix_c", _UNDOUBTED),),
+    pairing="boundary_positives",
+    batching="separate",
+    alpha=0.5,
+    at_least_half=True,
+    source=RISKS["p3mix_c"].source,
+)
 _VPUDRA = Method("pudra", penalty="log_mse", anchor=1.0, source=_CODE)
 _SOFT = replace(_VPUDRA, penalty="point_process", anchor=0.0)
 
@@ -69,6 +80,23 @@ METHODS: dict[str, Method] = {
     "soft_floor": replace(_SOFT, floor=0.5, source=_SOFT_NOTE),
     "soft_partner_floor": replace(_SOFT, partner_floor=0.7, source=_SOFT_NOTE),
     "soft_logmse": replace(_SOFT, penalty="log_mse", source=_SOFT_NOTE),
+    "dist_pu": Method(
+        "dist_pu",
+        stages=(Stage(0.5, "label_distribution"),),
+        memory="jaxpu.methods.memories:PSEUDO_LABELS",
+        pairing="shuffle",
+        alpha=6.0,
+        source=RISKS["dist_pu"].source,
+    ),
+    "p3mix_c": _P3MIX,
+    "p3mix_e": replace(
+        _P3MIX,
+        risk="p3mix_e",
+        stages=(Stage(0.125, "p3mix_e", _UNDOUBTED),),
+        memory="jaxpu.methods.memories:TEACHER",
+    ),
+    "lbe": replace(_P_AGAINST_U, risk="lbe", memory="jaxpu.methods.memories:LABELING", source=RISKS["lbe"].source),
+    "cvir": replace(_P_AGAINST_U, risk="cvir", source=RISKS["cvir"].source),
 }
 """The presets by name: points in the family that the literature uses.
 
@@ -77,6 +105,7 @@ adam, b1: 0.5, b2: 0.99, weight_decay: 0, schedule: step, factor: 0.5, every: 20
 cutmix are published with ``training: {alpha: 1}``, RegMixup with 10 to 20.
 """
 
+_CHECKED = {"risk", "class_weights", "stages", "memory", "mixes", "penalty", "alpha", "at_least_half"}
 FIELDS = tuple(field.name for field in dataclasses.fields(Method) if field.name != "options")
 
 
@@ -113,7 +142,7 @@ def named_method(entry: "str | Mapping[str, Any] | Method") -> tuple[str, Method
     options = {**options, **{key: changes.pop(key) for key in list(changes) if key not in FIELDS}}
     plain = {**base, **changes, "options": {**base.get("options", {}), **options}}
     method = TypeAdapter(Method).validate_python(plain)
-    if not options and not changes.keys() & {"risk", "class_weights", "stages", "memory", "mixes"}:
+    if not options and not changes.keys() & _CHECKED:
         return str(name), method  # nothing that a signature must be read for
     choices = [*known_options(method, method.risk).names, "preset", "name", *FIELDS]
     for key in options:
@@ -171,6 +200,8 @@ def describe(method: Method) -> str:
         return f"{weight}{mixed}" + (
             f", + {method.plain_weight:g} · the same, not mixed" if method.plain_weight else ""
         )
+    if method.alpha is not None:
+        text += f", λ ~ Beta({method.alpha:g}, {method.alpha:g})"
     if not method.mixup:
         return text
     weight = "λ" if method.weight_by_lambda else f"{method.weight:g}"

@@ -38,6 +38,7 @@ CONTEXT = {
     "rows": "(n,) places of the batch's rows in the training set",
     "memory": "what the method's memory holds",
     "forward": "a function from parameters to the logits of the batch, without dropout",
+    "mixed": "a pass over mixed rows, a jaxpu.losses.Mixed: whoever asks for it gets one, by the method's pairing",
     "aux": "True: (value, {'clipped': 0 or 1}) may be returned",
 }
 """What a risk may ask for by the name of a keyword argument."""
@@ -61,6 +62,8 @@ class Risk(NamedTuple):
 
 _LOGISTIC = {"log_end": 0.75, "focus": 2.0, "surrogate": "logistic"}
 _SIGMOID = _LOGISTIC | {"surrogate": "sigmoid"}
+_DIST_PU = "Zhao et al., Dist-PU: Positive-Unlabeled Learning from a Label Distribution Perspective, CVPR 2022"
+_P3MIX = "Li et al., Who Is Your Right Mixup Partner in Positive and Unlabeled Learning, ICLR 2022"
 _CODE = "the benchmark code behind the nine-dataset table"
 
 RISKS: dict[str, Risk] = {
@@ -102,6 +105,43 @@ RISKS: dict[str, Risk] = {
         "Chen et al., A Variational Approach for Learning from Positive and Unlabeled Data, NeurIPS 2020",
         skips=True,
         defaults={"over": "all"},
+    ),
+    "label_distribution": Risk(
+        "jaxpu.losses:label_distribution",
+        "|E_P[p] - 1| + |E_U[p] - π| / 2π + μ E_U[H(p)]",
+        f"{_DIST_PU}, the warm-up",
+        defaults={"entropy": 0.002},
+    ),
+    "dist_pu": Risk(
+        "jaxpu.losses:dist_pu",
+        "|E_P[p] - 1| + |E_U[p] - π| / 2π + μ E_U[H(p)] + ν E[H(q_mix, p_mix)] + γ E[H(p_mix)]",
+        _DIST_PU,
+        defaults={"warm_up": 0.5, "entropy": 0.004, "mixing": 5.0, "mixed_entropy": 0.04},
+    ),
+    "p3mix_c": Risk(
+        "jaxpu.losses:p3mix_c",
+        "E_P[H(y_mix, p_mix)] + w E_U[H(y_mix, p_mix)] + β E[H(p_mix)], y = 1 on P and where p is high",
+        _P3MIX,
+        skips=True,
+        defaults={"upper": 0.85, "unlabeled_weight": 0.5, "entropy": 0.05},
+    ),
+    "p3mix_e": Risk(
+        "jaxpu.losses:p3mix_e",
+        "E_P[H(s_mix, p_mix)] + w E_U[H(s_mix, p_mix)] + β E[H(p_mix)] + η E[log(1 - t_mix · p_mix)], t a teacher's",
+        _P3MIX,
+        skips=True,
+        defaults={"lower": 0.15, "upper": 0.85, "unlabeled_weight": 1.0, "entropy": 0.01, "early": 0.5},
+    ),
+    "lbe": Risk(
+        "jaxpu.losses:lbe",
+        "E[H(q, p)] over the share of rows that fit best, q = 1 on P, p (1 - η) / (p (1 - η) + 1 - p) on U",
+        "Gong et al., Instance-Dependent Positive and Unlabeled Learning with Labeling Bias Estimation, TPAMI 2021",
+        defaults={"keep": 0.8},
+    ),
+    "cvir": Risk(
+        "jaxpu.losses:cvir",
+        "π E_P[-log p] + (1 - π) E_U'[-log(1 - p)], U' = U without its share π of largest p",
+        "Garg et al., Mixture Proportion Estimation and PU Learning: A Modern Approach, NeurIPS 2021",
     ),
 }
 """The risks by name: a method says ``risk="nnpu"``."""

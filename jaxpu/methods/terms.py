@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from jaxpu import mixup
+from jaxpu import losses, mixup
 from jaxpu.methods.branches import Branch, Objective
 from jaxpu.methods.hyper import Hyper
 from jaxpu.methods.method import UPDATE
@@ -34,14 +34,20 @@ class Terms(NamedTuple):
 
 
 def base_risk(
-    objective: Objective, hyper: Hyper, logits: ClassLogits, labeled: Labeled, mask: Mask, **context: Any
+    objective: Objective,
+    hyper: Hyper,
+    logits: ClassLogits,
+    labeled: Labeled,
+    mask: Mask,
+    mixed: losses.Mixed | None = None,
+    **context: Any,
 ) -> tuple[Scalar, Scalar]:
     """The chosen risk of a batch, and whether it was clipped (0 or 1).
 
     Args:
         objective: the risks to choose from. hyper: which one, and its numbers, of one epoch (:func:`at`).
         logits: (n,), or (n, k) for a risk that takes them. labeled: (n,) 1 = labeled positive.
-        mask: (n,) 1 = the row counts.
+        mask: (n,) 1 = the row counts. mixed: the pass over mixed rows, for risks that ask for it.
         context: what else risks may ask for, see :data:`jaxpu.methods.CONTEXT`: ``y``, ``rows``, ``progress``,
             ``memory``, ``forward``, ``weights``; None is not there.
 
@@ -64,14 +70,17 @@ def base_risk(
     if "weights" in given and deaf:
         raise ValueError(f"{label(deaf[0])} weighs no rows; expected a keyword argument 'weights', as losses.pn has it")
     branches = [functools.partial(_valued, branch, hyper.options, given, labeled) for branch in objective.branches]
-    return _switch(hyper.risk, branches, logits)
+    if mixed is None:
+        return _switch(hyper.risk, branches, logits)
+    seeing = [lambda z, b=b: b(z[0], mixed=mixed._replace(logits=z[1])) for b in branches]
+    return _switch(hyper.risk, seeing, (logits, mixed.logits))
 
 
 def _valued(
-    branch: Branch, options: dict[str, Any], given: dict[str, Any], labeled: Labeled, logits: Array
+    branch: Branch, options: dict[str, Any], given: dict[str, Any], labeled: Labeled, logits: Array, **more: Any
 ) -> tuple[Scalar, Scalar]:
     """One risk as it is called: value and whether it was clipped, in the logits' type."""
-    known = options_of(branch.risk)
+    known, given = options_of(branch.risk), given | more
     context = {name: given[name] for name in known.context if name in given}
     numbers = {name: options[name] for name in known.numbers}
     found = resolve(branch.risk)(logits, labeled, **context, **dict(branch.choices), **numbers)

@@ -11,13 +11,21 @@
 from jaxpu.mixup.coefficient import SCHEDULES, sample, schedule
 from jaxpu.mixup.consistency import PENALTIES, log_mse, point_process
 from jaxpu.mixup.mix import cutmix, mix
-from jaxpu.mixup.pairing import PAIRINGS, labeled_positives, permuted_positives, shuffle, within_set
+from jaxpu.mixup.pairing import (
+    PAIRINGS,
+    boundary_positives,
+    labeled_positives,
+    permuted_positives,
+    shuffle,
+    within_set,
+)
 from jaxpu.mixup.targets import log_target
 
 __all__ = [
     "PAIRINGS",
     "PENALTIES",
     "SCHEDULES",
+    "boundary_positives",
     "cutmix",
     "labeled_positives",
     "log_mse",

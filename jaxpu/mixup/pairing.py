@@ -13,7 +13,7 @@ from jax import Array
 from jaxtyping import Bool, Int, Key
 
 from jaxpu.checks import counted_rows, positives
-from jaxpu.types import Labeled, Mask, Rows
+from jaxpu.types import Labeled, Logits, Mask, Rows, ScalarLike
 
 
 def labeled_positives(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = None) -> Rows:
@@ -75,11 +75,52 @@ def within_set(key: Key[Array, ""], labeled: Labeled, *, mask: Mask | None = Non
     return _permute_within(key, positives(labeled, counted).astype(int), counted)
 
 
+def boundary_positives(
+    key: Key[Array, ""],
+    labeled: Labeled,
+    *,
+    mask: Mask | None = None,
+    logits: Logits | None = None,
+    lower: ScalarLike = 0.15,
+    upper: ScalarLike = 0.85,
+    pool: ScalarLike = 0.1,
+) -> Rows:
+    """An unlabeled row that the network doubts gets a labeled positive that it doubts most; other rows get any row.
+
+    Doubted are rows of U with p between ``lower`` and ``upper``; the pool is the share ``pool`` of the labeled
+    positives, at least one, whose p is nearest 1/2, where the entropy is largest. Draws are uniform, with replacement.
+    Without ``logits``, or without a labeled positive, nobody is doubted; ``lower`` = ``upper`` doubts nobody either.
+
+    Source: Li et al., "Who Is Your Right Mixup Partner in Positive and Unlabeled Learning", ICLR 2022. There it is
+    of all labeled positives and renewed once an epoch, here it is of those in the batch, which is best drawn with as
+    many labeled rows as others.
+
+    Example:
+        >>> z = jnp.array([0.1, 5.0, 0.2, 4.0])
+        >>> boundary_positives(jax.random.key(0), jnp.array([0, 1, 1, 0]), logits=z).tolist()[0]
+        2
+    """
+    labeled, counted = _rows(labeled, mask)
+    of_any, of_pool = jax.random.split(key)
+    shape, numbers = labeled.shape, jnp.arange(labeled.size)
+    among = jnp.argsort(~counted)[jax.random.randint(of_any, shape, 0, jnp.maximum(counted.sum(), 1))]
+    partner = jnp.where(counted, among, numbers)
+    if logits is None:
+        return partner
+    positive, p = positives(labeled, counted), jax.nn.sigmoid(logits)
+    count = positive.sum()
+    doubted = counted & ~positive & (p > lower) & (p < upper) & (count > 0)
+    most_doubted = jnp.lexsort((jnp.abs(logits), ~positive))
+    kept = jnp.clip(jnp.ceil(pool * count - 1e-4).astype(int), 1, jnp.maximum(count, 1))
+    return jnp.where(doubted, most_doubted[jax.random.randint(of_pool, shape, 0, kept)], partner)
+
+
 PAIRINGS: dict[str, Callable[..., Array]] = {
     "labeled_positives": labeled_positives,
     "permuted_positives": permuted_positives,
     "shuffle": shuffle,
     "within_set": within_set,
+    "boundary_positives": boundary_positives,
 }
 """The pairings by name."""
 

@@ -14,7 +14,7 @@ from jaxpu.config import ModelConfig
 from jaxpu.methods.objective import Hyper, Objective
 from jaxpu.selection import RULES, RuleChoice
 from jaxpu.train.optimizers import USUAL, Choice
-from jaxpu.types import Rows
+from jaxpu.types import Rows, Scalar
 
 History = dict[str, Array]
 
@@ -147,6 +147,34 @@ class ProbeInput(NamedTuple):
     def logits(self, x: Array, params: models.Params | None = None) -> Array:
         """Logits of rows, with other parameters if there are some (to differentiate in them)."""
         return self.model.logits(self.variables if params is None else self.variables._replace(params=params), x)
+
+
+class Seen(NamedTuple):
+    """What :func:`jaxpu.train.step.update` shows to ``weigh`` of a batch whose rows and labels are mixed.
+
+    Attributes:
+        x: the mixed inputs, as the network gets them. y: the labels of the rows, (n,), of the partners ``y[partner]``.
+        partner: (n,). lam: λ, the share of the row itself, one for the batch or one a row.
+        mask: (n,) 0 = padding. rows: (n,) places in the training set.
+        variables: the network before the update, of ``model``. logits: from inputs to its logits, outside of training.
+        key: for draws of one's own. progress: the share of the epochs that is done.
+    """
+
+    x: Array
+    y: Array
+    partner: Array
+    lam: Array
+    mask: Array
+    rows: Array
+    model: models.Model
+    variables: models.Variables
+    logits: Callable[[Array], Array]
+    key: Array
+    progress: Scalar
+
+
+Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
+"""How much each mixed row counts, (n,) in [0, 1], a constant; numbers beside it are recorded as ``train_<name>``."""
 
 
 def features(data: Data, rows: Array) -> Array:

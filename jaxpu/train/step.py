@@ -10,12 +10,13 @@ import optax
 from jax import Array, lax
 from jaxtyping import Int
 
-from jaxpu import mixup, models
+from jaxpu import losses, mixup, models
 from jaxpu.margins import one_hot
 from jaxpu.methods import objective
+from jaxpu.methods.check import pairing_options
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import directional, optimizers
-from jaxpu.train.inputs import Config, Data, features
+from jaxpu.train.inputs import Config, Data, Seen, Weigh, features
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -49,34 +50,6 @@ class Carry(NamedTuple):
     model_state: models.ModelState
     opt_state: optax.OptState
     memory: Any
-
-
-class Seen(NamedTuple):
-    """What :func:`update` shows to ``weigh`` of a batch whose rows and labels are mixed.
-
-    Attributes:
-        x: the mixed inputs, as the network gets them. y: the labels of the rows, (n,), of the partners ``y[partner]``.
-        partner: (n,). lam: λ, the share of the row itself, one for the batch or one a row.
-        mask: (n,) 0 = padding. rows: (n,) places in the training set.
-        variables: the network before the update, of ``model``. logits: from inputs to its logits, outside of training.
-        key: for draws of one's own. progress: the share of the epochs that is done.
-    """
-
-    x: Array
-    y: Array
-    partner: Array
-    lam: Array
-    mask: Array
-    rows: Array
-    model: models.Model
-    variables: models.Variables
-    logits: Callable[[Array], Array]
-    key: Array
-    progress: Scalar
-
-
-Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
-"""How much each mixed row counts, (n,) in [0, 1], a constant; numbers beside it are recorded as ``train_<name>``."""
 
 
 def update(
@@ -186,17 +159,43 @@ def _loss(
     training = functools.partial(apply, params, train=True, mask=batch.mask)
     logits, state = training(carry.model_state, batch.x, key=keys.dropout)
     context = {"y": batch.y} | _context(batch, carry, config)
-    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, **context)
+    mixed = None
+    if config.objective.sees_mixed:
+        mixed, state = _mixed_pass(keys, training, logits, state, batch, config, hyper)
+    base, clipped = objective.base_risk(config.objective, hyper, logits, batch.labeled, batch.mask, mixed, **context)
     if not config.objective.mixup:
         none = jnp.full((), jnp.nan)
         return base, (objective.Terms(base, base, none, none, clipped), {}, logits, state)
-    partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
-    dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
-    mixed, state = training(state, mixup.mix(batch.x, partner, batch.lam), key=dropout)
-    weighted, target = objective.penalty(
-        config.objective, hyper, logits, partner, mixed, batch.lam, batch.labeled, batch.mask
-    )
+    (z, partner, lam), state = _mixed_pass(keys, training, logits, state, batch, config, hyper)
+    weighted, target = objective.penalty(config.objective, hyper, logits, partner, z, lam, batch.labeled, batch.mask)
     return base + weighted, (objective.Terms(base + weighted, base, weighted, target, clipped), {}, logits, state)
+
+
+def _mixed_pass(
+    keys: StepKeys,
+    training: Callable[..., tuple[Array, models.ModelState]],
+    logits: Array,
+    state: models.ModelState,
+    batch: _Batch,
+    config: Config,
+    hyper: Hyper,
+) -> tuple[losses.Mixed, models.ModelState]:
+    """The forward pass over rows mixed with their partners, and the network's state after it."""
+    partner = _partner(keys, batch, config, hyper, lax.stop_gradient(logits))
+    dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
+    lam = batch.lam
+    if config.objective.sees_mixed:
+        lam = jnp.where(jnp.asarray(hyper.at_least_half) > 0, jnp.maximum(lam, 1 - lam), lam)
+    z, state = training(state, mixup.mix(batch.x, partner, lam), key=dropout)
+    return losses.Mixed(z, partner, lam), state
+
+
+def _partner(keys: StepKeys, batch: _Batch, config: Config, hyper: Hyper, logits: Array | None = None) -> Array:
+    """Whom each row is mixed with, by the method's pairing and its numbers."""
+    known = pairing_options(config.objective.pairing)
+    more = {"logits": logits} if "logits" in known.context else {}
+    more |= {name: hyper.options[name] for name in known.numbers}
+    return mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask, **more)
 
 
 def _mixed_loss(
@@ -222,7 +221,7 @@ def _mixed_loss(
         logits, state = training(state, batch.x, key=keys.dropout)
         base = hyper.plain_weight * risk(logits, batch.labeled, batch.mask, y=batch.y)[0]
         dropout = jnp.where(jnp.asarray(hyper.same_dropout) > 0, keys.dropout, keys.dropout_mixed)
-    seen, y = _mixed(keys, batch, carry, config)
+    seen, y = _mixed(keys, batch, carry, config, hyper)
     found: Any = weigh(seen) if weigh else None
     weights, more = found if isinstance(found, tuple) else (found, {})
     if weights is not None:
@@ -235,10 +234,10 @@ def _mixed_loss(
     return loss, (objective.Terms(loss, base, value, jnp.full((), jnp.nan), clipped), more, logits, state)
 
 
-def _mixed(keys: StepKeys, batch: _Batch, carry: Carry, config: Config) -> tuple[Seen, Array]:
+def _mixed(keys: StepKeys, batch: _Batch, carry: Carry, config: Config, hyper: Hyper) -> tuple[Seen, Array]:
     """The mixed batch, and its labels: shares of the classes, or of two of them the probability of class 1."""
     model = models.build(config.model, batch.x.shape[1:], config.outputs)
-    partner = mixup.PAIRINGS[config.objective.pairing](keys.partner, batch.labeled, mask=batch.mask)
+    partner = _partner(keys, batch, config, hyper)
     if config.objective.mixes == "cutmix":
         x, lam = mixup.cutmix(jax.random.fold_in(keys.partner, BOX), batch.x, partner, batch.lam)
     else:

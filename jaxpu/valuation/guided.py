@@ -13,7 +13,8 @@ from jax import Array, lax
 from jaxpu import models, train
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import Config, Data
-from jaxpu.train.step import Carry, Seen, StepKeys, StepTerms
+from jaxpu.train.inputs import Seen
+from jaxpu.train.step import Carry, StepKeys, StepTerms
 from jaxpu.types import Scalar
 from jaxpu.valuation.filters import FILTERS, chosen, keep
 from jaxpu.valuation.risk import relative_risk
