@@ -11,19 +11,26 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from jaxpu import config, kinds, own, runs, tracking
+from jaxpu import config, kinds, runs, tracking
 from jaxpu.config import ConfigError, Experiment
 from jaxpu.data import Dataset
-from jaxpu.fitted import Fit
-from jaxpu.own import is_auto
-from jaxpu.prior import cut_of
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from jaxpu.fitted import Fit
     from jaxpu.runs.engine import Outcome, Progress
 
 Scenario = Literal["case_control", "single_set", "single_set_overlap"]
+
+
+def __getattr__(name: str) -> Any:
+    """What :func:`fit` returns, imported when it is asked for: experiments do without scikit-learn."""
+    if name != "Fit":
+        raise AttributeError(f"module 'jaxpu.api' has no attribute {name!r}")
+    from jaxpu.fitted import Fit
+
+    return Fit
 
 
 def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
@@ -178,7 +185,7 @@ def fit(
     precision: float | None = None,
     cost_ratio: float | None = None,
     **settings: Any,
-) -> Fit:
+) -> "Fit":
     """Score positive and unlabeled rows, estimate how many are positive, and say what became of the runs.
 
     "auto" cross-fits classifiers of labeled against unlabeled rows, chooses one without any true label, and scores each
@@ -218,8 +225,11 @@ def fit(
     >>> fit(x, s, method="nnpu", prior=0.33, seeds=2, model="linear", epochs=2).scores.shape
     (2, 200)
     """
+    from jaxpu import own  # scikit-learn and all estimators, which experiments do without
+    from jaxpu.prior import cut_of
+
     cut = cut_of(budget, precision, cost_ratio)
-    if is_auto(method):
+    if own.is_auto(method):
         idle = {"model": model, "optimizer": optimizer, "folder": folder, **settings}
         if used := [name for name, value in idle.items() if value is not None]:
             raise ConfigError(

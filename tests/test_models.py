@@ -85,6 +85,40 @@ def test_dropout_keeps_the_right_share_independently_and_the_mean_exactly(rate, 
     np.testing.assert_allclose(scale, [0, 1 / keep_probability], rtol=1e-6)
 
 
+@pytest.mark.parametrize(("rows", "width"), [(200, 300), (7, 5), (1, 1)])
+def test_dropout_words_are_the_bits_of_jax(rows, width):
+    for key in (jax.random.key(3), jax.random.fold_in(jax.random.key(0), 2**31 + 5), jax.random.key(3, impl="rbg")):
+        wanted = jax.random.bits(key, ((rows + 1) // 2, width), "uint32")
+        np.testing.assert_array_equal(models.dropout_words(key, rows, width), wanted)
+    keys = jax.random.split(jax.random.key(1), 3)
+    together = jax.jit(jax.vmap(lambda key: models.dropout_words(key, rows, width)))(keys)
+    alone = [models.dropout_words(key, rows, width) for key in keys]
+    np.testing.assert_array_equal(together, np.stack(alone))
+
+
+def test_relu_with_dropout_is_one_after_the_other_and_so_are_its_derivatives():
+    rng = np.random.default_rng(0)
+    z = jnp.asarray(rng.normal(size=(9, 40)), jnp.float32).at[0].set(0.0)
+    tangent, weights = (jnp.asarray(rng.normal(size=(9, 40)), jnp.float32) for _ in range(2))
+    words = models.dropout_words(jax.random.key(2), 9, 40)
+
+    def once(z):
+        return models.relu_dropout(z, words, 0.3)
+
+    def twice(z):
+        return models.dropout(words, jax.nn.relu(z), 0.3)
+
+    for of in (once, jax.jit(once)):
+        forward, wanted = jax.jvp(of, (z,), (tangent,)), jax.jvp(twice, (z,), (tangent,))
+        np.testing.assert_array_equal(forward[0], wanted[0])
+        np.testing.assert_array_equal(forward[1], wanted[1])
+        slopes = [jax.grad(lambda z, f=f: (weights * f(z) ** 2).sum())(z) for f in (of, twice)]
+        np.testing.assert_array_equal(*slopes)
+    kept = np.asarray(once(z)) > 0  # about 0.7 of the positive ones, and none of the others
+    assert not kept[np.asarray(z) <= 0].any()
+    assert 0.5 < kept[np.asarray(z) > 0].mean() < 0.9
+
+
 def test_dropout_is_off_without_a_key_and_differs_between_keys():
     model = models.build(ModelConfig(hidden=(32,), dropout=(0.5,)), (3,))
     variables, x = models.start(model, jax.random.key(0), (3,)), jnp.ones((4, 3))

@@ -210,7 +210,7 @@ def test_a_schedule_ends_with_the_last_step_that_is_no_padding():
         _, data, static, _ = run_inputs(cell)
         data = data._replace(n_train=jnp.asarray(100), n_labeled=jnp.asarray(30))
         static = dataclasses.replace(static, batching=batching, batch_size=16)
-        assert int(train.step.updates(data, static)) == -(-rows // 16)
+        assert int(train.inputs.updates(data, static)) == -(-rows // 16)
 
 
 def sign(numbers):

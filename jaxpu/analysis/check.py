@@ -11,7 +11,6 @@ from jaxpu.collapse import Verdict
 from jaxpu.config import AnyExperiment, Cell, Experiment, check_claims, expand
 from jaxpu.config.function import FunctionExperiment
 from jaxpu.data import Dataset
-from jaxpu.theory import job as functions_of
 from jaxpu.train import job
 
 BY_RULE = ("f1", "regret", "epoch", "epochs_run")
@@ -33,6 +32,8 @@ def check(experiment: AnyExperiment, dataset: Dataset | None = None) -> None:
 def _metrics(experiment: AnyExperiment, dataset: Dataset | None) -> Collection[str]:
     asked = {claim.metric for claim in experiment.claims if not claim.verdicts}
     if isinstance(experiment, FunctionExperiment):
+        from jaxpu.theory import job as functions_of  # scipy's optimisers with it
+
         return functions_of.recorded(experiment)
     if not isinstance(experiment, Experiment):
         return (*experiment.METRICS, *(f"probe_{probe.rpartition(':')[2]}" for probe in experiment.probes))

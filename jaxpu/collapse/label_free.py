@@ -23,7 +23,6 @@ A healthy classifier by these rules may be a bad one: a wrong prior, or labels t
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.stats import rankdata
 
 from jaxpu.collapse.columns import Metrics, Numbers, aligned, require
 from jaxpu.collapse.verdicts import Thresholds, Verdict
@@ -97,6 +96,8 @@ def _auc(scores: np.ndarray, labeled: np.ndarray) -> float:
     n_p, n_u = int(labeled.sum()), int((~labeled).sum())
     if not (n_p and n_u and np.isfinite(scores).all()):
         return float("nan")
+    from scipy.stats import rankdata  # half a second, and whoever only runs experiments has no scores to judge
+
     return float((rankdata(scores)[labeled].sum() - n_p * (n_p + 1) / 2) / (n_p * n_u))
 
 

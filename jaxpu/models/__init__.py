@@ -11,7 +11,7 @@ with ``arguments``), says :func:`of_module`.
 import functools
 
 from jaxpu.config import ModelConfig
-from jaxpu.models.layers import dropout, dropout_words
+from jaxpu.models.layers import dropout, dropout_words, relu_dropout
 from jaxpu.models.model import (
     Apply,
     Model,
@@ -41,6 +41,7 @@ __all__ = [
     "last_bias",
     "of_functions",
     "of_module",
+    "relu_dropout",
     "shapes",
     "start",
 ]

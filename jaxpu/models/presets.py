@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from jaxpu.config import ModelConfig
 from jaxpu.models.convolutional import NETWORKS, Convolutional
-from jaxpu.models.layers import dropout, dropout_words, with_channels
+from jaxpu.models.layers import dropout_words, relu_dropout, with_channels
 from jaxpu.models.model import Model, ModelState, Params
 from jaxpu.models.own import of_module
 
@@ -56,10 +56,12 @@ class _Mlp(nn.Module):
         dropped = [width if rate > 0 else 0 for width, rate in zip(self.hidden, rates, strict=False)]
         words = None if key is None else dropout_words(key, x.shape[0], sum(dropped))
         for i, width in enumerate(self.hidden):
-            x = nn.relu(nn.Dense(width, name=f"layer{i}")(x))
+            z = nn.Dense(width, name=f"layer{i}")(x)
             if words is not None and dropped[i]:
                 start = sum(dropped[:i])
-                x = dropout(words[:, start : start + width], x, rates[i])
+                x = relu_dropout(z, words[:, start : start + width], rates[i])
+            else:
+                x = nn.relu(z)
         out = nn.Dense(self.outputs, name="head")(x)
         return out[:, 0] if self.outputs == 1 else out
 

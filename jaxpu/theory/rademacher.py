@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float, Key
-from scipy import optimize
 
 from jaxpu.theory.glm import curvature
 from jaxpu.types import Scalar, ScalarLike
@@ -130,6 +129,8 @@ def population_complexity(
             not bounded.
         RuntimeError: an optimisation that did not converge.
     """
+    from scipy import optimize  # half a second, and training imports this package for its penalties
+
     if len(population) < 20 * len(x):
         raise ValueError(
             f"population has {len(population)} rows, expected at least {20 * len(x)}: W_γ of few rows is not bounded"

@@ -180,3 +180,9 @@ Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
 def features(data: Data, rows: Array) -> Array:
     """Standardised inputs of the given rows."""
     return (data.x[rows] - data.mean[None]) / data.sd[None]
+
+
+def updates(data: Data, config: Config) -> Int[Array, ""]:
+    """Updates of an epoch if none is skipped; steps of mere padding are none."""
+    rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
+    return (rows + config.batch_size - 1) // config.batch_size

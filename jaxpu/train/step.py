@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array, lax
-from jaxtyping import Int
 
 from jaxpu import losses, mixup, models
 from jaxpu.margins import one_hot
@@ -16,7 +15,7 @@ from jaxpu.methods import objective
 from jaxpu.methods.check import pairing_options
 from jaxpu.methods.objective import Hyper
 from jaxpu.train import directional, optimizers
-from jaxpu.train.inputs import Config, Data, Seen, Weigh, features
+from jaxpu.train.inputs import Config, Data, Seen, Weigh, features, updates
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -26,12 +25,6 @@ def optimizer(data: Data, config: Config, hyper: Hyper) -> optax.GradientTransfo
     every = {"every": hyper.optimizer["every"] * steps} if "every" in hyper.optimizer else {}
     numbers = hyper.optimizer | every  # a schedule counts updates
     return optimizers.build(config.optimizer, hyper.lr, hyper.weight_decay, numbers, config.epochs * steps)
-
-
-def updates(data: Data, config: Config) -> Int[Array, ""]:
-    """Updates of an epoch if none is skipped; steps of mere padding are none."""
-    rows = data.n_train - data.n_labeled if config.batching == "separate" else data.n_train
-    return (rows + config.batch_size - 1) // config.batch_size
 
 
 class StepTerms(NamedTuple):
@@ -94,15 +87,21 @@ def update(
     if centre is not None:
         loss = _penalised(loss, centre, **given)
     grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)
-    change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
-    params = cast(models.Params, optax.apply_updates(carry.params, change))
+    usable = ((labeled * mask).sum() > 0) | ((hyper.skip_without_positives == 0) & mask.any())
+
+    def moved() -> tuple[models.Params, optax.OptState]:
+        change, opt_state = optimizer(data, config, hyper).update(grads, carry.opt_state, carry.params)
+        return cast(models.Params, optax.apply_updates(carry.params, change)), opt_state
+
+    # a branch, so that outside of vmap parameters and moments change in place, not copied first and chosen from after
+    params, opt_state = lax.cond(usable, moved, lambda: (carry.params, carry.opt_state))
     context = {"params": params, "logits": logits, "labeled": labeled, "mask": batch.mask, "prior": hyper.prior}
     context |= {"rows": places, "progress": progress, "forward": _forward(batch, state, config)}
     memory = objective.updated_memory(config.objective, hyper.options, carry.memory, **context)
-    usable = (labeled * mask).sum() > 0
-    usable |= (hyper.skip_without_positives == 0) & mask.any()
-    kept = jax.tree.map(functools.partial(jnp.where, usable), Carry(params, state, opt_state, memory), carry)
-    return kept, StepTerms(terms, 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32), more)
+    stayed = carry.model_state, carry.memory
+    state, memory = jax.tree.map(functools.partial(jnp.where, usable), (state, memory), stayed)
+    skipped, counted = 1.0 - usable.astype(jnp.float32), mask.any().astype(jnp.float32)
+    return Carry(params, state, opt_state, memory), StepTerms(terms, skipped, counted, more)
 
 
 class _Batch(NamedTuple):
