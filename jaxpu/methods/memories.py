@@ -82,16 +82,15 @@ def labeling(
 ) -> dict[str, Any]:
     """One step of η with Adam, then the posterior of the batch's rows from both networks.
 
-    For the share ``warm_up`` of the epochs η learns what h learns, to tell P from U with both weighing the same; then
-    it descends :func:`jaxpu.losses.lbe_labeling`. It has no dropout and no weight decay, and the running statistics of
-    h. ``labeling_lr`` is its learning rate, in PU-Bench that of h.
+    It descends :func:`jaxpu.losses.lbe_labeling`, for the share ``warm_up`` of the epochs with a posterior of 1, so
+    that it starts as P(s = 1 | x); from a start that weighs P as much as U, as h has, h follows the posterior down to
+    0. It has no dropout and no weight decay, and the running statistics of h. ``labeling_lr`` is its learning rate, in
+    PU-Bench that of h.
     """
-    positive, unlabeled = losses.batch.sets(labeled, mask)
 
     def objective(eta: Any) -> Scalar:
         z = forward(eta)
-        of_positive = losses.batch.mean(-jax.nn.log_sigmoid(z), positive)
-        observed = of_positive + losses.batch.mean(-jax.nn.log_sigmoid(-z), unlabeled)
+        observed = losses.lbe_labeling(z, labeled, jnp.ones_like(z), mask=mask)
         expected = losses.lbe_labeling(z, labeled, memory["posterior"][rows], mask=mask)
         return jnp.where(progress < warm_up, observed, expected)
 
