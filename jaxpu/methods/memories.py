@@ -83,9 +83,8 @@ def labeling(
     """One step of η with Adam, then the posterior of the batch's rows from both networks.
 
     It descends :func:`jaxpu.losses.lbe_labeling`, for the share ``warm_up`` of the epochs with a posterior of 1, so
-    that it starts as P(s = 1 | x); from a start that weighs P as much as U, as h has, h follows the posterior down to
-    0. It has no dropout and no weight decay, and the running statistics of h. ``labeling_lr`` is its learning rate, in
-    PU-Bench that of h.
+    that it starts as P(s = 1 | x); PU-Bench starts it as it starts h, with P weighing as much as U. It has no dropout
+    and no weight decay, and the running statistics of h. ``labeling_lr`` is its learning rate, in PU-Bench that of h.
     """
 
     def objective(eta: Any) -> Scalar:

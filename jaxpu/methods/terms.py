@@ -72,7 +72,8 @@ def base_risk(
     branches = [functools.partial(_valued, branch, hyper.options, given, labeled) for branch in objective.branches]
     if mixed is None:
         return _switch(hyper.risk, branches, logits)
-    seeing = [lambda z, b=b: b(z[0], mixed=mixed._replace(logits=z[1])) for b in branches]
+    rest = mixed._replace  # what is differentiated goes through the switch
+    seeing = [lambda z, b=b: b(z[0], mixed=rest(logits=z[1])) for b in branches]
     return _switch(hyper.risk, seeing, (logits, mixed.logits))
 
 
