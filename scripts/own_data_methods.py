@@ -57,7 +57,8 @@ class Task:
     def scaled(self) -> tuple[np.ndarray, np.ndarray]:
         """Both rows, standardised by the first."""
         scaler = StandardScaler().fit(self.x)
-        return np.asarray(scaler.transform(self.x)), np.asarray(scaler.transform(self.fresh))
+        fresh = self.x if self.fresh is None else self.fresh
+        return np.asarray(scaler.transform(self.x)), np.asarray(scaler.transform(fresh))
 
 
 class Method(NamedTuple):
@@ -88,7 +89,7 @@ def pulearn_prior(name: str, task: Task) -> float:
     """π_U of an estimator of pulearn, which gives the share of positives among all rows."""
     import pulearn
 
-    alpha = getattr(pulearn, name)().estimate(task.x, task.labeled.astype(int)).pi
+    alpha = getattr(pulearn, name)().estimate(task.scaled[0], task.labeled.astype(int)).pi
     n_labeled, n_unlabeled = int(task.labeled.sum()), int((~task.labeled).sum())
     return max(0.0, (alpha * (n_labeled + n_unlabeled) - n_labeled) / n_unlabeled)
 
@@ -105,7 +106,7 @@ def toolbox_prior(name: str, task: Task) -> float:
         "km2": means,
         "recpe": pu_toolbox.ReCPEEstimator(base_estimator=means),
     }
-    return found[name].fit(task.x, task.labeled.astype(int)).estimate()
+    return found[name].fit(task.scaled[0], task.labeled.astype(int)).estimate()
 
 
 ESTIMATORS = {name: Method(functools.partial(ours, name)) for name in prior.METHODS} | {

@@ -189,7 +189,8 @@ def bootstraps(refits: pl.DataFrame) -> pl.DataFrame:
     """Bootstraps that fit again: where their mean lies."""
     words = {"grouped": "a drawn row is one row of a frequency", "copies": "copies, which folds tear apart"}
     return pl.DataFrame([
-        {"bootstrap": words[str(name)], "draws": len(part), "mean minus estimate": str(mean(part["mean"] - part["prior"])),
+        {"bootstrap": words[str(name)], "draws": len(part),
+         "mean minus estimate": str(mean(part["mean"] - part["prior"])),
          "its 95 % holds the truth": str(share(covers(part)))}
         for (name,), part in refits.group_by("method", maintain_order=True)
     ])  # fmt: skip
@@ -203,7 +204,8 @@ def many(grid: pl.DataFrame) -> pl.DataFrame:
 def calibration(grid: pl.DataFrame) -> pl.DataFrame:
     """Errors of calibration: as the scores are, and after isotonic regression."""
     return pl.DataFrame([
-        {"probability": f"{words}, {said} π", "ECE": str(mean(grid[column])), "ECE, n_P ≥ 60": str(mean(many(grid)[column]))}
+        {"probability": f"{words}, {said} π", "ECE": str(mean(grid[column])),
+         "ECE, n_P ≥ 60": str(mean(many(grid)[column]))}
         for name, words in (("raw", "raw odds"), ("isotonic", "isotonic"))
         for said in ("true", "estimated")
         for column in (f"ece_{name}_{said}",)
@@ -330,7 +332,8 @@ def acceptance(draws: pl.DataFrame, refits: pl.DataFrame, models: pl.DataFrame) 
     """What was to be reached, and what was."""
     rows = [one.row() for part in (_priors(draws), _intervals(draws, refits), _uses(draws, models)) for one in part]
     tested = [
-        {"figure": words, "limit": "a test", "measured": "; ".join(name.split("::")[1] for name in names), "verdict": "tested"}
+        {"figure": words, "limit": "a test", "measured": "; ".join(name.split("::")[1] for name in names),
+         "verdict": "tested"}
         for words, names in TESTED.items()
     ]  # fmt: skip
     frame = pl.DataFrame([*rows, *tested])
@@ -439,7 +442,9 @@ def coverage(draws: pl.DataFrame) -> Canvas:
         axis.invert_yaxis()
         axis.set(xlabel="share of draws whose interval holds the truth")
         least = min(share(covers(part)).value for part in settings_.values())
-        headline(canvas, f"The interval holds the truth in at least {100 * least:.0f} % of the draws of each setting", lines)
+        headline(
+            canvas, f"The interval holds the truth in at least {100 * least:.0f} % of the draws of each setting", lines
+        )
     return canvas
 
 
