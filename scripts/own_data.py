@@ -42,7 +42,7 @@ ALIKE = 0.1
 MOST = 3000
 TIMES = 100
 """Resamples of scores; REFITS: of rows, each cross-fitted again."""
-REFITS = 12
+REFITS = 20
 FRESH = 0.3
 """The share of rows that no model is fitted on and every model is judged by."""
 
@@ -134,7 +134,8 @@ def draw(cell: Cell, seed: int, fresh: float = 0.0) -> Draw:
     rng = np.random.default_rng([seed, zlib.crc32(cell.name.encode())])
     x, y = population(cell.dataset, rng)
     (positive, kept), (negative, other) = (split(rng.permutation(np.flatnonzero(of)), fresh) for of in (y, ~y))
-    n_u = int(min(cell.most, len(negative) / (1 - cell.pi), len(positive) * (1 - cell.c) / cell.pi))
+    left = len(positive) - cell.n_labeled if cell.n_labeled else len(positive) * (1 - cell.c)
+    n_u = int(min(cell.most, len(negative) / (1 - cell.pi), left / cell.pi))
     hidden = round(cell.pi * n_u)
     n_p = cell.n_labeled or max(5, round(cell.c * hidden / (1 - cell.c)))
     rows = np.concatenate([positive[: n_p + hidden], negative[: n_u - hidden]])
@@ -315,7 +316,7 @@ def tables() -> dict[str, Table]:
     four = [(cell, seed) for seed in range(4) for cell in MODEL_CELLS]
     return {
         "draws": Table(list(dict.fromkeys(wanted)), measure),
-        "refits": Table([(Cell("spambase", 0.1, 0.37), seed) for seed in range(4)], refitted),
+        "refits": Table([(Cell("spambase", 0.1, 0.37), seed) for seed in range(10)], refitted),
         "models": Table(four, functools.partial(modelled, MODELS)),
         "estimators": Table([(cell, 0) for cell in CELLS], compared),
         "other_models": Table(four[: len(MODEL_CELLS)], functools.partial(modelled, OTHER_MODELS)),
