@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from threadpoolctl import threadpool_limits
 
 import jaxpu
 from jaxpu import prior, runs
@@ -20,6 +21,13 @@ import own_data_methods as methods
 import reproduce
 
 SMALL = own_data.Cell("easy", 0.1, 0.37, most=300)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def single():
+    """One thread, as the script's processes have."""
+    with threadpool_limits(1):
+        yield
 
 
 @pytest.fixture(scope="module")
