@@ -99,6 +99,25 @@ def test_errors_of_calibration_and_losses_of_f1_are_their_formulas():
     assert own_data.f1(z > 9, y) == 0
 
 
+def test_a_bootstrap_that_fits_again_draws_rows_with_frequencies_or_copies(monkeypatch):
+    seen = []
+
+    def estimated(x, labeled, seed, weight=None):
+        seen.append((len(np.unique(x[:, 0])), len(x), None if weight is None else weight.sum()))
+        return prior.Estimate(0.1 * len(seen), prior.CrossFit({}, {}, "", labeled, {}))
+
+    monkeypatch.setattr(own_data, "estimated", estimated)
+    monkeypatch.setattr(own_data, "REFITS", 2)
+    grouped, copies = own_data.refitted(SMALL, 3)
+    n = seen[0][1]
+    assert [one[0] < n for one in seen] == [False, True, True, True, True]
+    assert all(unique == rows < n and weight == n for unique, rows, weight in seen[1:3])
+    assert all(unique < rows == n and weight is None for unique, rows, weight in seen[3:])
+    assert (grouped["method"], copies["method"], grouped["prior"], copies["prior"]) == ("grouped", "copies", 0.1, 0.1)
+    assert grouped["mean"] == pytest.approx(0.25)
+    assert copies["mean"] == pytest.approx(0.45)
+
+
 def test_a_failure_of_others_is_a_row_and_one_of_ours_stops():
     def fails():
         raise ValueError("no positives\nat all")
