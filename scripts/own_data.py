@@ -2,7 +2,7 @@
 
     pip install -e '.[evidence]'                                    # pulearn and pu-toolbox, to stand beside
     python scripts/own_data.py [--workers 2]                        # or: python scripts/reproduce.py own_data
-    python scripts/own_data.py --estimate                           # a draw of each kind, and what the rest will take
+    python scripts/own_data.py --estimate                           # three draws of each kind, and what the rest takes
     python scripts/own_data.py --seeds 1 --cells spambase --tables draws --out /tmp/own_data
 
 A draw is a cell (a data set, the share c of positives with a label, the share π of positives among the unlabeled rows)
@@ -335,13 +335,13 @@ def written(path: Path) -> list[dict[str, Any]]:
     return pl.read_csv(path, infer_schema_length=None, glob=False).to_dicts() if path.exists() else []
 
 
-def run(name: str, draws: list[tuple[Cell, int]], out: Path, pool: ProcessPoolExecutor) -> float:
-    """Make the draws of a table that are missing; their mean seconds."""
+def run(name: str, draws: list[tuple[Cell, int]], out: Path, pool: ProcessPoolExecutor) -> tuple[float, int]:
+    """Make the draws of a table that are missing; their mean seconds, and how many failed."""
     path = out / f"{name}.csv"
     rows = written(path)
     done = {(row["cell"], row["seed"]) for row in rows}
     futures = {pool.submit(work, name, *one): one for one in draws if (one[0].name, one[1]) not in done}
-    spent, began = 0.0, time.monotonic()
+    spent, failed, began = 0.0, 0, time.monotonic()
     for count, future in enumerate(as_completed(futures), 1):
         cell, seed = futures[future]
         try:
@@ -349,7 +349,7 @@ def run(name: str, draws: list[tuple[Cell, int]], out: Path, pool: ProcessPoolEx
         except Exception:
             traceback.print_exc()
             print(f"{name}: {cell.name}, seed {seed} failed; the rest goes on", file=sys.stderr)
-            run.failed += 1
+            failed += 1
             continue
         rows += found
         spent += seconds
@@ -357,10 +357,7 @@ def run(name: str, draws: list[tuple[Cell, int]], out: Path, pool: ProcessPoolEx
         runs.write_frame(path, pl.DataFrame(rows, infer_schema_length=None))
         if count in (1, len(futures)) or not count % 20:
             print(f"{name}: {count} of {len(futures)} draws, {time.monotonic() - began:.0f} s", flush=True)
-    return spent / max(1, len(futures))
-
-
-run.failed = 0
+    return spent / max(1, len(futures)), failed
 
 
 def provenance(out: Path, seconds: float) -> dict[str, Any]:
@@ -384,11 +381,11 @@ def main() -> None:
     parser.add_argument("--cells", nargs="+", default=[""], help="parts of the names of cells, any of which is wanted")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--estimate", action="store_true", help="a draw of each table; what all would take")
+    parser.add_argument("--estimate", action="store_true", help="three draws of each table; what all would take")
     options = parser.parse_args()
     os.environ.update(SINGLE)
     options.out.mkdir(parents=True, exist_ok=True)
-    began, all_tables = time.monotonic(), tables()
+    began, all_tables, broken = time.monotonic(), tables(), 0
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
         for name in options.tables:
             wanted = [
@@ -396,13 +393,14 @@ def main() -> None:
                 for cell, seed in all_tables[name].draws
                 if seed < options.seeds and any(part in cell.name for part in options.cells)
             ]
-            mean = run(name, wanted[:2] if options.estimate else wanted, options.out, pool)
+            mean, failed = run(name, wanted[:: len(wanted) // 3 + 1] if options.estimate else wanted, options.out, pool)
+            broken += failed
             if options.estimate and mean:
                 minutes = mean * len(wanted) / options.workers / 60
                 print(f"{name}: {mean:.1f} s a draw, {minutes:.1f} min for {len(wanted)} of them")
     told = provenance(options.out, time.monotonic() - began)
     runs.write_provenance(options.out, told)
-    sys.exit(f"{run.failed} draws failed; call again to repeat them" if run.failed else 0)
+    sys.exit(f"{broken} draws failed; call again to repeat them" if broken else 0)
 
 
 if __name__ == "__main__":

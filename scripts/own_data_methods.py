@@ -151,7 +151,7 @@ def bagging(task: Task) -> np.ndarray:
     for _ in range(TREES):
         rows = np.concatenate([positive, rng.choice(rest, len(positive))])
         tree = DecisionTreeClassifier(random_state=int(rng.integers(2**31)))
-        votes += tree.fit(task.x[rows], task.labeled[rows]).predict_proba(task.fresh)[:, 1]
+        votes += np.asarray(tree.fit(task.x[rows], task.labeled[rows]).predict_proba(task.fresh))[:, 1]
     return votes
 
 

@@ -128,7 +128,7 @@ def test_a_failure_of_others_is_a_row_and_one_of_ours_stops():
         own_data.attempt("auc", methods.Method(len), fails)
 
 
-def test_what_is_finished_is_kept_and_what_failed_is_repeated(tmp_path, monkeypatch):
+def test_what_is_finished_is_kept_and_what_failed_is_repeated(tmp_path):
     asked = []
 
     class Here:
@@ -142,13 +142,11 @@ def test_what_is_finished_is_kept_and_what_failed_is_repeated(tmp_path, monkeypa
             return future
 
     draws = [(SMALL, seed) for seed in (2, 1)]
-    monkeypatch.setattr(own_data.run, "failed", 0)
-    own_data.run("draws", draws, tmp_path, Here())
-    assert own_data.run.failed == 1
-    own_data.run("draws", [*draws, (SMALL, 0)], tmp_path, Here())
+    assert own_data.run("draws", draws, tmp_path, Here()) == (0.25, 1)
+    assert own_data.run("draws", [*draws, (SMALL, 0)], tmp_path, Here()) == (0.5, 0)
     assert asked == [2, 1, 1, 0]
     assert [row["seed"] for row in own_data.written(tmp_path / "draws.csv")] == [0, 1, 2]
-    assert own_data.run("draws", draws, tmp_path, Here()) == 0
+    assert own_data.run("draws", draws, tmp_path, Here()) == (0, 0)
     told = own_data.provenance(tmp_path, 2.0)
     runs.write_provenance(tmp_path, told)
     assert own_data.provenance(tmp_path, 3.0)["run_seconds"] == 5.0
