@@ -35,4 +35,5 @@ def test_results_come_from_a_clean_commit(folder):
     provenance = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
     assert provenance["dirty"] is False
     assert len(provenance["commit"]) == 40
-    assert provenance["command"] in (f"jaxpu run configs/{folder.name}.yaml", f"jaxpu run {folder.name}")
+    run = (f"jaxpu run configs/{folder.name}.yaml", f"jaxpu run {folder.name}", f"python scripts/{folder.name}.py")
+    assert provenance["command"] in run

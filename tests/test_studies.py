@@ -139,6 +139,18 @@ def test_a_study_without_a_head_or_without_results_says_so(study):
         study("# Title\n", head="---\nexperiments: [three]\n---\n")
 
 
+def test_a_study_of_scripts_alone_has_its_own_tables_and_says_single_numbers(study):
+    class Own:
+        @staticmethod
+        def tables(results):
+            return {"share": pl.DataFrame({"x": [0.25]}), "two": pl.DataFrame({"x": [1, 2]})}
+
+    head = "---\nscripts: [scripts/mine.py]\n---\n"
+    assert "A share of 0.250." in study('# Title\n\nA share of {{ said("share") }}.\n', head, Own).text
+    with pytest.raises(PageError, match=r"'two' is of shape .2, 1., expected one cell"):
+        study('{{ said("two") }}', head, Own)
+
+
 def test_own_figures_and_tables_appear_whether_or_not_the_text_places_them(study):
     class Own:
         @staticmethod

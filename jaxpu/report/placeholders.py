@@ -46,6 +46,7 @@ class Placeholders:
         )
         return {name: getattr(self, name) for name in names} | {
             "table": self.table,
+            "said": self.said,
             "has_table": self.own.__contains__,
             "done": self.results.done.__contains__,
             "missing": self.missing,
@@ -84,6 +85,18 @@ class Placeholders:
         if name not in self.own:
             raise PageError(f"no table {name!r}; there are {listed(list(self.own)) or 'none'}")
         return _table(self.own[name], digits)
+
+    def said(self, name: str, digits: int = 3) -> str:
+        """The one cell of a table that the study's own code makes.
+
+        Raises:
+            PageError: there is no such table, or it has more than one cell.
+        """
+        self.table(name)
+        if self.own[name].shape != (1, 1):
+            raise PageError(f"table {name!r} is of shape {self.own[name].shape}, expected one cell")
+        value = self.own[name].item()
+        return number(value, digits) if isinstance(value, float) else setting(value)
 
     def means(self, experiment: str, metric: str, selection: str = "", digits: int = 3) -> Markdown:
         """Means with intervals of a metric: a row a method, a column a point of the grid."""

@@ -1,7 +1,8 @@
 """The page of a study: a text with placeholders, ``configs/<study>/report.md``, filled from its experiments' results.
 
 At its head, between lines of dashes, stand its ``experiments`` (those of ``optional`` may be missing), ``figures``,
-each with its ``experiment``, and ``scripts`` to run. The text may say (:mod:`jaxpu.report.placeholders`)::
+each with its ``experiment``, and ``scripts`` to run; a study of scripts alone has no experiments. The text may say
+(:mod:`jaxpu.report.placeholders`)::
 
     {{ value("h1_anchor", "SELECT median(f1) FROM selected WHERE selection = 'last' AND `method.anchor` = 0") }}
     {% call part("h1_anchor", "Does the anchor help?", "heat_map") %} The mechanism. {% endcall %}
@@ -137,7 +138,7 @@ def write_study(configs: Path, folder: Path, own: ModuleType | None = None) -> P
     """
     results = Results(configs, folder)
     where = f"{configs.name}/report.md"
-    if not results.done:
+    if results.experiments and not results.done:
         raise PageError(
             f"{where}: none of {listed(results.experiments)} is in {folder}; run scripts/reproduce.py {configs.name}"
         )
