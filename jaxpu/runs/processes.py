@@ -132,8 +132,8 @@ def meet() -> None:
 def lost(error: Exception) -> Unfinished:
     """What is said where a process has met an error that others may not know of."""
     return Unfinished(
-        f"one of the processes has failed, ended, or was not found ({str(error).splitlines()[0][:300]}); what is recorded "
-        "is kept: repeat the command in all"
+        f"one of the processes has failed, ended, or was not found ({str(error).splitlines()[0][:300]}); what is "
+        "recorded is kept: repeat the command in all"
     )
 
 
