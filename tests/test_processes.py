@@ -17,70 +17,12 @@ import yaml
 from polars.testing import assert_frame_equal
 from problems import TINY
 from toy import Toy
+from two_processes import ACROSS, LONG, SIX
 
 from jaxpu import cli, runs
-from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.config import ConfigError
 from jaxpu.runs import processes
 
-ASKED = PlacementConfig(segment=2, devices=4, checkpoint_seconds=0)
-SIX = Toy(seeds=6, students=True, keep=True, placement=ASKED)
-ACROSS = Toy(seeds=3, placement=PlacementConfig(kind="vmap", devices=1, row_devices=4))
-LONG = Toy(seeds=4, epochs=300, placement=ASKED)
-
-DRIVER = """
-import json, os, sys, time
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-from jaxpu import api
-address, process, victim, signal, late, home = sys.argv[1:]
-first = api.set_up(2, address=address, process=process)
-import jax
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-import test_processes as test
-import toy
-from jaxpu.config import ConfigError, PlacementConfig
-from jaxpu.runs import ResultsError, placement, processes
-
-home = Path(home)
-
-def said(find):
-    try:
-        return processes.agreed(find)
-    except ResultsError as error:
-        return str(error)
-
-def full():
-    raise ResultsError("full" if first else "not asked")
-
-def mesh(seeds, **asked):
-    some = toy.Toy(rates=(0.5,), seeds=seeds)
-    [job] = toy.jobs_of(some, toy.runs_of(some))
-    try:
-        found = placement.resolve(PlacementConfig(**asked), job).mesh.devices
-    except ConfigError as error:
-        return str(error)
-    return [[device.process_index for device in row] for row in found]
-
-def compiled_late(progress):
-    if progress.note.startswith("compiled") and not first and not progress.runs_done:
-        time.sleep(float(late))
-
-def ends(progress):
-    if progress.epochs_done > 40 and process == victim:
-        os.kill(os.getpid(), int(signal))
-
-long = "x" * (1 << 21)
-told = [
-    first,
-    said(lambda: [first, long]) == [True, long],
-    said(full),
-    [mesh(9), mesh(3), mesh(1, row_devices=2), mesh(1, row_devices=4), mesh(1), mesh(9, devices=6)],
-    toy.run(test.SIX, home / "six", watch=compiled_late).runs["run_id"].n_unique(),
-    toy.run(test.ACROSS, home / "across").provenance["placement"][0]["mesh"],
-]
-(home / f"told{{process[0]}}.json").write_text(json.dumps(told))
-toy.run(test.LONG, home.parent / "long", watch=ends)
-"""
 MESHES = [
     [[0], [0], [1], [1]],
     [[0], [1]],
@@ -132,13 +74,12 @@ def test_two_processes_leave_what_one_leaves_and_end_together(tmp_path):
         words = "HOST:PORT", "i/n", f"{victim}/2", int(how), late, tmp_path / home
         (tmp_path / home).mkdir()
         pair = started(
-            "-c",
-            DRIVER.format(tests=str(Path(__file__).parent)),
+            Path(__file__).parent / "two_processes.py",
             *words,
             devices=2,
             cache=cache,
         )
-        assert pair[victim].wait(300) == -how
+        assert pair[victim].wait(600) == -how
         left, killed = pair[1 - victim], time.monotonic()
         _, said = left.communicate(timeout=60)
         assert left.returncode != 0
@@ -172,7 +113,7 @@ def test_the_command_splits_the_rows_of_a_step_between_processes(tmp_path):
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(TINY | rows))
     words = "-m", "jaxpu", "run", tmp_path / "tiny.yaml", "--out", tmp_path / "two"
     pair = started(*words, "--distributed", "HOST:PORT", "--process", "i/n", devices=1, cache=tmp_path / "cache")
-    said = [process.communicate(timeout=300) for process in pair]
+    said = [process.communicate(timeout=600) for process in pair]
     assert [process.returncode for process in pair] == [0, 0], said
     assert "page: " in said[0][0]
     assert "page: " not in said[1][0]
