@@ -74,7 +74,8 @@ def devices(raw: dict[str, Any], distributed: str | None = None) -> int | None:
     (8, None)
     """
     placement = raw.get("placement")
-    asked = [placement.get("devices"), placement.get("row_devices", 1)] if isinstance(placement, dict) else [None]
+    placement = placement if isinstance(placement, dict) else {}
+    asked: list[Any] = [placement.get("devices"), placement.get("row_devices", 1)]
     whole = distributed is None and all(type(count) is int and count > 0 for count in asked)
     return wanted if whole and (wanted := math.prod(asked)) <= MOST_DEVICES else None
 

@@ -96,7 +96,7 @@ def resolve(asked: PlacementConfig, job: Job) -> Placement:
     return Placement(mesh, kind, chunk, per_device * across)
 
 
-def _equally(count: int | None) -> list[jax.Device]:
+def _equally(count: int | None) -> list[Any]:
     """So many devices, or as many as there are, equally from each process."""
     by_process = [list(own) for _, own in itertools.groupby(jax.devices(), lambda device: device.process_index)]
     each = min(map(len, by_process)) if count is None else count // len(by_process)
