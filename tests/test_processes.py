@@ -33,23 +33,27 @@ MESHES = [
 ]
 
 
-def started(*words, devices, cache):
-    """Two processes with so many devices each."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    flags = re.sub(r"device_count=\d+", f"device_count={devices}", os.environ["XLA_FLAGS"])
-    environment = os.environ | {"XLA_FLAGS": flags, "JAXPU_CACHE_DIR": str(cache)}
-    return [
-        subprocess.Popen(
-            [sys.executable, *(str(word).replace("HOST:PORT", address).replace("i/n", f"{i}/2") for word in words)],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for i in range(2)
-    ]
+@pytest.fixture
+def started():
+    """Starts two processes with so many devices each; none of them outlives its test."""
+    going = []
+
+    def start(*words, devices, cache):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        flags = re.sub(r"device_count=\d+", f"device_count={devices}", os.environ["XLA_FLAGS"])
+        environment = os.environ | {"XLA_FLAGS": flags, "JAXPU_CACHE_DIR": str(cache)}
+        for i in range(2):
+            own = [str(word).replace("HOST:PORT", address).replace("i/n", f"{i}/2") for word in words]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            going.append(subprocess.Popen([sys.executable, *own], env=environment, **pipes))
+        return going[-2:]
+
+    yield start
+    for process in going:
+        process.kill()
+        process.communicate()
 
 
 def same_files(one, other, *names):
@@ -58,7 +62,7 @@ def same_files(one, other, *names):
 
 
 @pytest.mark.slow
-def test_two_processes_leave_what_one_leaves_and_end_together(tmp_path):
+def test_two_processes_leave_what_one_leaves_and_end_together(tmp_path, started):
     """With a cold and a warm cache; in the end one of them is killed, and who is left ends within a minute."""
     toy.run(SIX, tmp_path / "six")
     toy.run(ACROSS, tmp_path / "across")
@@ -104,7 +108,7 @@ def test_two_processes_leave_what_one_leaves_and_end_together(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_command_splits_the_rows_of_a_step_between_processes(tmp_path):
+def test_the_command_splits_the_rows_of_a_step_between_processes(tmp_path, started):
     rows = {
         "model": {"name": "linear"},
         "selection": {"rules": ["last"], "default": "last", "stop": False},
