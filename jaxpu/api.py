@@ -33,7 +33,13 @@ def __getattr__(name: str) -> Any:
     return Fit
 
 
-def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
+def set_up(
+    devices: int | None = None,
+    cache: str | Path | None = None,
+    *,
+    address: str | None = None,
+    process: str | None = None,
+) -> bool:
     """Let runs go side by side on the cores, and keep compiled programs between processes, as the command does.
 
     Call it before jax is first used. Each core becomes a device of its own, so that runs are separate single-threaded
@@ -43,6 +49,14 @@ def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
         devices: how many devices the CPU is; None = one a core.
         cache: folder of compiled programs, "" for none; None = ``JAXPU_CACHE_DIR``, or ``jaxpu/xla`` in the user's
             cache folder where there is one.
+        address, process: make this process one of several that train one program (:mod:`jaxpu.runs.processes`):
+            HOST:PORT of process 0 and "i/n", or "auto"; all then call the same, in the same order. None = alone.
+
+    Returns:
+        Whether this process is the one that reads and writes, which it is where it is alone.
+
+    Raises:
+        ConfigError, ResultsError: saying what to do.
     """
     import jax
 
@@ -55,6 +69,12 @@ def set_up(devices: int | None = None, cache: str | Path | None = None) -> None:
     if folder:
         jax.config.update("jax_compilation_cache_dir", folder)
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.5)
+    if address is None and process is None:
+        return True
+    from jaxpu.runs import processes
+
+    processes.join(address, process)
+    return processes.first()
 
 
 def _cache_folder() -> str:

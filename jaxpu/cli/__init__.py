@@ -18,7 +18,7 @@ from jaxpu.cli.arguments import devices, home, in_order, override, parsed
 from jaxpu.cli.data import Data, data
 from jaxpu.cli.diagnose import Diagnose, diagnose
 from jaxpu.cli.dry import dry_run
-from jaxpu.cli.faults import LONGEST, cut, in_words
+from jaxpu.cli.faults import LONGEST, about, cut, in_words
 from jaxpu.cli.listing import List, list_all
 from jaxpu.cli.screen import Screen
 
@@ -53,6 +53,11 @@ class Run:
     """How many shards Ray runs at once."""
     track: Literal["tensorboard", "mlflow", "wandb"] | None = None
     """Send all runs there when they are done, with settings and metrics; an extra: pip install 'jaxpu[mlflow]'."""
+    distributed: str | None = None
+    """Be one of several processes with one program, for a model too large for one machine: HOST:PORT of process 0, or
+    auto under SLURM, Open MPI and on TPU pods. Runs that fit are better dealt out: --shard."""
+    process: str | None = None
+    """Which of these this is: i/n, from 0. Process 0 writes."""
     fresh: bool = False
     """Forget what the results folder holds and start again."""
     quiet: bool = False
@@ -143,7 +148,7 @@ def _explain(error: BaseException, command: Any) -> NoReturn:
 
     if isinstance(error, ConfigError | ResultsError):
         _give_up(str(error), 1 if isinstance(error, Unfinished) else 2)
-    words = in_words(error, _about(command))
+    words = in_words(error, about(command))
     if words is None:
         raise error
     _give_up(words, 2)
@@ -154,13 +159,9 @@ def _give_up(message: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _about(command: Any) -> str:
-    """The file or folder of a command."""
-    names = ("table", "config", "folder", "file")
-    return cut(str(next((getattr(command, name) for name in names if hasattr(command, name)), "jaxpu")))
-
-
 def _run(command: Run) -> int:
+    import jax
+
     from jaxpu import api, config, runs, tracking
     from jaxpu.analysis.check import check
 
@@ -168,7 +169,10 @@ def _run(command: Run) -> int:
     if command.seeds is not None:
         overrides["seeds"] = command.seeds
     raw = config.read(command.config, overrides, command.datasets)
-    api.set_up(devices(raw))  # before methods are checked, for which jax is used
+    if command.distributed is not None and (command.executor is not None or command.dry_run):
+        raise config.ConfigError("--distributed is one run in several processes; leave --executor and --dry-run out")
+    # before methods are checked, for which jax is used
+    first = api.set_up(devices(raw, command.distributed), address=command.distributed, process=command.process)
     experiment = config.parse(raw, where=str(command.config))
     folder = home(command.out or Path("results") / experiment.name)
     check(experiment)
@@ -178,12 +182,12 @@ def _run(command: Run) -> int:
         check_figures(experiment)
     if command.dry_run:
         return dry_run(experiment)
-    tracker = None if command.track is None else tracking.named(command.track, folder)
+    tracker = None if command.track is None or not first else tracking.named(command.track, folder)
     shard = runs.Shard.parse(command.shard) if command.shard is not None else None
     if shard is not None and command.executor is not None:
         raise config.ConfigError("--executor deals out the shards itself; leave --shard out")
     try:
-        with Screen(quiet=command.quiet) as screen:
+        with Screen(quiet=command.quiet or not first) as screen:
             options: Any = {"fresh": command.fresh, "watch": screen.show, "track": tracker}
             if command.executor is not None:
                 return _on_ray(command, experiment, folder, options)
@@ -192,42 +196,39 @@ def _run(command: Run) -> int:
         words = shlex.join(word for word in sys.argv[1:] if word != "--fresh")
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
+    if command.distributed is not None:
+        jax.distributed.shutdown()  # once all are here: what comes now is process 0's
+    return _ended(folder, experiment, outcome, shard) if first else 0  # what fails, fails in all
+
+
+def _ended(folder: Path, experiment: Any, outcome: Any, shard: Any) -> int:
     if shard is None:
-        _publish(folder, experiment, outcome.runs, outcome.provenance)
+        finished.publish(folder, experiment, outcome.runs, outcome.provenance)
     elif not outcome.failures:
         print(f"shard {shard} is done: {shard.below(folder)}. When all are: jaxpu gather {folder}")
     if outcome.failures:
         failures = "; ".join(outcome.failures)
         print(f"jaxpu: {failures}. Repeat the command to redo them (kept: {folder})", file=sys.stderr)
-        return 1
-    return 0
-
-
-def _publish(folder: Path, experiment: Any, recorded: Any, provenance: dict[str, Any]) -> None:
-    from jaxpu import report
-
-    report.console().print(report.publish(folder, experiment, recorded, provenance))
-    print(f"page: {folder / 'report.html'}")
+    return int(bool(outcome.failures))
 
 
 def _on_ray(command: Run, experiment: Any, folder: Path, options: dict[str, Any]) -> int:
     from jaxpu.executors import on_ray
 
-    _publish(folder, *on_ray(experiment, folder, address=command.address, workers=command.workers, **options))
+    finished.publish(folder, *on_ray(experiment, folder, address=command.address, workers=command.workers, **options))
     return 0
 
 
 def _gather(command: Gather) -> int:
     from jaxpu import api
 
-    folder = home(command.folder)
-    _publish(folder, *api.gather(folder))
+    finished.publish(home(command.folder), *api.gather(command.folder))
     return 0
 
 
 def _report(command: Report) -> int:
     found = finished.read(command.folder)
-    _publish(command.folder, found.experiment, found.runs, found.provenance)
+    finished.publish(command.folder, found.experiment, found.runs, found.provenance)
     return int(found.missing > 0)
 
 

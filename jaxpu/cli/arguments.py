@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import os
 import re
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers")
+VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers", "--distributed", "--process")
 """Options of ``jaxpu run`` that are followed by a value."""
 SEVERAL = "--datasets"
 """The option that is followed by words up to the next option or override."""
@@ -66,11 +67,17 @@ def _plain(box: str) -> str:
     return " ".join(" ".join(kept).split())[:300] or "the arguments cannot be read"
 
 
-def devices(raw: dict[str, Any]) -> int | None:
-    """How many devices a configuration asks for that is not checked yet."""
+def devices(raw: dict[str, Any], distributed: str | None = None) -> int | None:
+    """How many devices a configuration that is not checked yet asks of this process; None = a core each.
+
+    >>> devices({"placement": {"devices": 2, "row_devices": 4}}), devices({"placement": {"devices": "many"}})
+    (8, None)
+    """
     placement = raw.get("placement")
-    devices = placement.get("devices") if isinstance(placement, dict) else None
-    return devices if type(devices) is int and 0 < devices <= MOST_DEVICES else None
+    placement = placement if isinstance(placement, dict) else {}
+    asked: list[Any] = [placement.get("devices"), placement.get("row_devices", 1)]
+    whole = distributed is None and all(type(count) is int and count > 0 for count in asked)
+    return wanted if whole and (wanted := math.prod(asked)) <= MOST_DEVICES else None
 
 
 MOST_DEVICES = 512

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from typing import Any
 
 from jaxpu.errors import MOST_CHARACTERS
 
@@ -51,6 +52,12 @@ def in_words(error: BaseException, about: str) -> str | None:
     if home in ("polars", "pyo3_runtime", "zipfile", "zlib", "lzma", "yaml"):
         return f"{about}: cannot be read or written ({text}); check the file, it may be damaged"
     return None
+
+
+def about(command: Any) -> str:
+    """The file or folder of a command."""
+    names = ("table", "config", "folder", "file")
+    return cut(str(next((getattr(command, name) for name in names if hasattr(command, name)), "jaxpu")))
 
 
 def first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""A results folder as commands read it: its experiment, what was recorded, and what is missing."""
+"""A results folder as commands read it: its experiment, what was recorded, what is missing, and its page."""
 
 import sys
 from pathlib import Path
@@ -34,3 +34,11 @@ def read(folder: Path) -> Finished:
     if missing:
         print(f"jaxpu: {missing} runs of {folder} are not finished; repeat its jaxpu run", file=sys.stderr)
     return Finished(experiment, provenance, recorded, missing)
+
+
+def publish(folder: Path, experiment: Any, recorded: "pl.DataFrame", provenance: dict[str, Any]) -> None:
+    """Write tables, figures and page into a results folder, and show what matters of them."""
+    from jaxpu import report
+
+    report.console().print(report.publish(folder, experiment, recorded, provenance))
+    print(f"page: {folder / 'report.html'}")

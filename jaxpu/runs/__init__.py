@@ -11,6 +11,7 @@ new one, never half a file. All that is read back has a checksum: what is damage
 and nothing foreign is touched. Nothing here knows what is trained; no jax is imported before something runs.
 """
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,14 +104,16 @@ def run(
         ConfigError: for settings that cannot be run or a placement that is not to be had.
     """
     from jaxpu.runs.engine import Engine
+    from jaxpu.runs.processes import Led, agreed, several
 
     # refuses what cannot run before anything is touched
     engine = Engine(experiment, kind if shard is None else Part(kind, shard), watch)
     if folder is None:
         return engine.go(Memory())
     folder = folder if shard is None else shard.below(folder)
-    store = Folder(folder)
-    with locked(folder):
+    store = Led(Folder(folder)) if several() else Folder(folder)
+    with contextlib.ExitStack() as held:
+        agreed(lambda: held.enter_context(locked(folder)))
         if fresh:
             store.remove()
         return engine.go(store)

@@ -17,14 +17,14 @@ from typing import Any
 import jax
 import polars as pl
 
-from jaxpu.config import PlacementConfig, claims_digest, digest, dump
-from jaxpu.runs.files import Damaged, NothingFinished, ResultsError, write_sealed
+from jaxpu.config import ConfigError, PlacementConfig, claims_digest, digest, dump
+from jaxpu.runs import processes
+from jaxpu.runs.files import Damaged, NothingFinished, ResultsError
 from jaxpu.runs.inventory import named
 from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree, check
 from jaxpu.runs.placement import Placement, resolve
-from jaxpu.runs.pool import Pool
+from jaxpu.runs.pool import Pool, Store
 from jaxpu.runs.provenance import commit, versions
-from jaxpu.runs.store import Folder, Memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,18 +68,18 @@ class Engine:
         self._failures: list[str] = []
         self._epochs = self._slot_epochs = 0
 
-    def go(self, store: Folder | Memory) -> Outcome:
+    def go(self, store: Store) -> Outcome:
         """Run what a store does not hold yet."""
         wanted = [run.run_id for run in self.runs]
+        if processes.agreed(lambda: digest(wanted)) != digest(wanted):
+            raise ConfigError("this process has other settings or data than process 0; give all of them the same")
         held = store.take(wanted)
         if held.foreign_runs:
-            where = store.path if isinstance(store, Folder) else "memory"
             raise ResultsError(
-                f"{where} holds {held.foreign_runs} runs of another configuration or of other data; nothing was "
+                f"{store} holds {held.foreign_runs} runs of another configuration or of other data; nothing was "
                 "changed. Give another --out, or --fresh to replace them"
             )
-        if isinstance(store, Folder):
-            write_sealed(store.path / "config.yaml", dump(self.experiment).encode())
+        store.begin(dump(self.experiment).encode())
         for note in held.notes:
             self._tell(note)
         self._finished = held.done - self._without_output(store, held.done)
@@ -92,7 +92,7 @@ class Engine:
     def _tell(self, note: str = "") -> None:
         self._watch(Progress(len(self._finished), len(self.runs), self._epochs, note))
 
-    def _without_output(self, store: Folder | Memory, done: Collection[str]) -> set[str]:
+    def _without_output(self, store: Store, done: Collection[str]) -> set[str]:
         """Finished runs whose output is to be kept and is not there, or damaged."""
         lost = set()
         for run in (run for job in self.jobs if job.keep for run in job.runs if run.run_id in done):
@@ -103,7 +103,7 @@ class Engine:
                 self._tell(f"parameters/{run.run_id}.npz is damaged or missing ({error}); its run is redone")
         return lost
 
-    def _waves(self, store: Folder | Memory) -> None:
+    def _waves(self, store: Store) -> None:
         waiting = [(job, placement) for job, placement in zip(self.jobs, self.placements, strict=True)]
         while waiting:
             over = self._finished | self._failed
@@ -113,7 +113,7 @@ class Engine:
             self._wave(store, ready)
             waiting = [pair for pair in waiting if pair not in ready]
 
-    def _wave(self, store: Folder | Memory, ready: Sequence[tuple[Job, Placement]]) -> None:
+    def _wave(self, store: Store, ready: Sequence[tuple[Job, Placement]]) -> None:
         kept = functools.lru_cache(maxsize=32)(store.kept)
 
         def needed(run: Run) -> dict[str, Tree]:
@@ -147,7 +147,8 @@ class Engine:
             with precision_of(pool.job):
                 pool.compile()
 
-        with ThreadPoolExecutor() as threads:
+        # several processes compile in one order
+        with ThreadPoolExecutor(1 if processes.several() else None) as threads:
             list(threads.map(compile_one, pools))
         self._compile += time.perf_counter() - began
         self._used += [pool.program.placement for pool in pools]
@@ -155,7 +156,7 @@ class Engine:
         self._tell(f"compiled in {time.perf_counter() - began:.1f} s" + (f" ({', '.join(each)})" if each[1:] else ""))
         self._each += [round(pool.compile_seconds, 2) for pool in pools]
 
-    def _run_pool(self, store: Folder | Memory, pool: Pool, waiting: deque[Run]) -> None:
+    def _run_pool(self, store: Store, pool: Pool, waiting: deque[Run]) -> None:
         with precision_of(pool.job):
             back = pool.resume(waiting)
             if back:
@@ -172,17 +173,19 @@ class Engine:
             except ResultsError:
                 raise
             except (RuntimeError, MemoryError, FloatingPointError) as error:
+                if processes.several():  # others may know nothing of it, and wait
+                    raise processes.lost(error) from error
                 lost = [slot.run for slot in pool.slots if slot.run] + list(waiting)
                 self._fail(store, lost, str(error).splitlines()[0][:300] if str(error) else type(error).__name__)
 
-    def _fail(self, store: Folder | Memory, lost: Sequence[Run], reason: str) -> None:
+    def _fail(self, store: Store, lost: Sequence[Run], reason: str) -> None:
         ids = [run.run_id for run in lost]
         store.fail(digest(ids), ids, reason)
         self._failed.update(ids)
         self._failures.append(f"{len(ids)} runs failed: {reason}")
         self._tell(self._failures[-1])
 
-    def _finish(self, store: Folder | Memory, wanted: Sequence[str]) -> Outcome:
+    def _finish(self, store: Store, wanted: Sequence[str]) -> Outcome:
         recorded = store.take(wanted).runs
         if recorded is None:
             raise NothingFinished(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
@@ -216,14 +219,14 @@ class Engine:
 
 
 def _once() -> Callable[[Tree, Any], Tree]:
-    """``jax.device_put`` that copies an array once, however many jobs share it."""
+    """:func:`jaxpu.runs.processes.put` that copies an array once, however many jobs share it."""
     placed: dict[Any, tuple[Any, Any]] = {}
 
     def one(leaf: Any, sharding: Any) -> Any:
         wide = jax.config.read("jax_enable_x64")
         key = (id(leaf), sharding, wide)
         if key not in placed:
-            placed[key] = (leaf, jax.device_put(leaf, sharding))  # the array is held, so that its id stays its own
+            placed[key] = (leaf, processes.put(leaf, sharding))  # the array is held, so that its id stays its own
         return placed[key][1]
 
     return lambda tree, sharding: jax.tree.map(lambda leaf: one(leaf, sharding), tree)

@@ -6,6 +6,7 @@ run is the loop, a chunk of all is ``vmap``. Runs share nothing, so the axis ``r
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, cast
 
@@ -16,6 +17,7 @@ from jax import Array, lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from jaxpu.config import ConfigError, PlacementConfig
+from jaxpu.runs import processes
 from jaxpu.runs.job import Functions, Job, Tree
 
 Segment = tuple[Tree, dict[str, Array], Array]
@@ -64,9 +66,10 @@ def resolve(asked: PlacementConfig, job: Job) -> Placement:
         asked: what the user asked for. job: the runs, and the memory that one of them takes.
 
     Raises:
-        ConfigError: if more devices are asked for than there are, or rows over several where the job cannot.
+        ConfigError: if more devices are asked for than there are, or rows over several where the job cannot; if there
+            are too few runs to give each of several processes a device.
     """
-    have = len(jax.devices())
+    have = len(_equally(None))
     wanted = (asked.devices or max(have // asked.row_devices, 1)) * asked.row_devices
     if wanted > have:
         raise ConfigError(f"placement asks for {wanted} devices, there are {have} ({jax.default_backend()})")
@@ -74,7 +77,14 @@ def resolve(asked: PlacementConfig, job: Job) -> Placement:
         raise ConfigError("placement.row_devices: runs of this kind keep their rows on one device; leave it at 1")
     runs = len(job.runs)
     across = min(wanted // asked.row_devices, runs)
-    devices = np.array(jax.devices()[: across * asked.row_devices]).reshape(across, asked.row_devices)
+    while across * asked.row_devices % jax.process_count():
+        across -= 1
+    if not across:
+        raise ConfigError(
+            f"{runs} runs on devices {asked.devices}, row_devices {asked.row_devices} of placement leave some of "
+            f"{jax.process_count()} processes without a device; give fewer processes, more row_devices, or shards"
+        )
+    devices = np.array(_equally(across * asked.row_devices)).reshape(across, asked.row_devices)
     mesh = Mesh(devices, ("run", "batch"), axis_types=(AxisType.Auto, AxisType.Auto))
     each = -(-runs // across)
     on_cpu = jax.default_backend() == "cpu"
@@ -86,11 +96,18 @@ def resolve(asked: PlacementConfig, job: Job) -> Placement:
     return Placement(mesh, kind, chunk, per_device * across)
 
 
+def _equally(count: int | None) -> list[Any]:
+    """So many devices, or as many as there are, equally from each process."""
+    by_process = [list(own) for _, own in itertools.groupby(jax.devices(), lambda device: device.process_index)]
+    each = min(map(len, by_process)) if count is None else count // len(by_process)
+    return [device for own in by_process for device in own[:each]]
+
+
 def _fitting(job: Job, mesh: Mesh) -> int | None:
     """How many runs fit at once into half of a device's free memory (4 GiB where the device does not say)."""
     if job.functions.memory is None:
         return None
-    stats = mesh.devices.flat[0].memory_stats() or {}
+    stats = processes.agreed(lambda: mesh.local_devices[0].memory_stats()) or {}
     free = stats.get("bytes_limit", 8 << 30) - stats.get("bytes_in_use", 0)
     return max(int(free / 2 / max(job.functions.memory(job.static, job.shared), 1)), 1)
 
@@ -133,6 +150,12 @@ class Program:
     def ordered(self, states: Tree, order: np.ndarray) -> Tree:
         """The states in another order of the slots."""
         return _reordered(self.by_run)(states, order)
+
+    def one(self, states: Tree, place: int) -> Tree:
+        """The state of one slot, on the host."""
+        if not processes.several():
+            return jax.tree.map(lambda leaf: np.asarray(leaf[place]), states)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[0], _reordered(self.everywhere)(states, np.array([place])))
 
     def empty_states(self, shared: Tree, inputs: Tree) -> Tree:
         """States of slots without a run: zeros of the right shapes, on the host."""

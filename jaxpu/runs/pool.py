@@ -15,10 +15,13 @@ import numpy as np
 import polars as pl
 
 from jaxpu.config import PlacementConfig, digest
+from jaxpu.runs import processes
 from jaxpu.runs.job import Job, Run, Tree
 from jaxpu.runs.placement import EMPTY, GOING, START, Placement, Program, Slots
 from jaxpu.runs.store import Folder, Memory
 from jaxpu.runs.trees import pack_slots, unpack_slots
+
+Store = Folder | Memory | processes.Led
 
 
 @dataclasses.dataclass
@@ -64,10 +67,10 @@ class Pool:
         job: Job,
         placement: Placement,
         asked: PlacementConfig,
-        store: Folder | Memory,
+        store: Store,
         needed: Callable[[Run], dict[str, Tree]],
         example: Run,
-        place: Callable[[Tree, Any], Tree] = jax.device_put,
+        place: Callable[[Tree, Any], Tree] = processes.put,
     ):
         self.job, self._store, self._needed = job, store, needed
         self.program = Program(placement, job, asked.segment)
@@ -128,9 +131,9 @@ class Pool:
         self._fill(waiting)
         saved = time.monotonic()
         while any(slot.run for slot in self.slots):
+            processes.meet()
             states, history, over = run_segment(self._shared, self._arguments(), states)
-            columns = {name: np.asarray(values) for name, values in history.items()}
-            over = np.asarray(over)
+            columns, over = processes.on_host((history, over))
             epochs = 0
             for place, slot in enumerate(self.slots):
                 if slot.run:
@@ -142,7 +145,7 @@ class Pool:
             finished = self._write_finished(over, states)
             self._fill(waiting)
             states = states if waiting else self._closed_up(states)
-            if self._store.keeps_state and time.monotonic() - saved >= self._checkpoint_seconds:
+            if self._store.keeps_state and self._due(saved):
                 self._save(states)
                 saved = time.monotonic()
             on_segment(epochs, finished)
@@ -166,11 +169,17 @@ class Pool:
         self._placed = None
         return self.program.ordered(states, order)
 
+    def _due(self, saved: float) -> bool:
+        return processes.agreed(lambda: time.monotonic() - saved >= self._checkpoint_seconds)
+
     def _save(self, states: Any) -> None:
         """Write down the state of the runs that have begun."""
         begun = [slot if self._phases[place] == GOING else Slot() for place, slot in enumerate(self.slots)]
         run_ids = [slot.run.run_id if slot.run else None for slot in begun]
-        self._store.save(self._name, pack_slots(jax.tree.leaves(states), [slot.history for slot in begun], run_ids))
+        self._store.save(
+            self._name,
+            pack_slots(processes.on_host(jax.tree.leaves(states)), [slot.history for slot in begun], run_ids),
+        )
 
     def _inputs(self, run: Run) -> Tree:
         return jax.tree.map(np.asarray, self.job.inputs(run, self._needed(run)))
@@ -209,7 +218,7 @@ class Pool:
         return Slots(self._put(self._phases.copy()), *self._placed)
 
     def _put(self, tree: Any) -> Any:
-        return jax.device_put(tree, self.program.by_run)
+        return processes.put(tree, self.program.by_run)
 
     def _write_finished(self, over: np.ndarray, states: Any) -> list[str]:
         done = [(place, slot.run) for place, slot in enumerate(self.slots) if slot.run and over[place]]
@@ -230,6 +239,5 @@ class Pool:
     def _keep(self, done: Sequence[tuple[int, Run]], states: Any) -> None:
         assert self.job.functions.kept is not None  # the engine has refused it
         for place, run in done:
-            state = jax.tree.map(lambda leaf, place=place: np.asarray(leaf[place]), states)
-            kept = self.job.functions.kept(self.program.static, state)
+            kept = self.job.functions.kept(self.program.static, self.program.one(states, place))
             self._store.keep(run.run_id, jax.tree.map(np.asarray, kept))

@@ -37,8 +37,8 @@ class Shard:
         return f"{self.index}/{self.of}"
 
     @classmethod
-    def parse(cls, text: "str | Shard") -> "Shard":
-        """From "i/n".
+    def parse(cls, text: "str | Shard", what: str = "shard") -> "Shard":
+        """From "i/n"; ``what`` is said where it is none.
 
         Raises:
             ConfigError: it is not of this form, or there is no such share.
@@ -50,7 +50,7 @@ class Shard:
             return text
         index, _, of = text.partition("/")
         if not (index.isdecimal() and of.isdecimal() and text.isascii()):
-            raise ConfigError(f"expected a shard as i/n, for example 0/10 to 9/10, got {shown(text)}")
+            raise ConfigError(f"expected a {what} as i/n, for example 0/10 to 9/10, got {shown(text)}")
         return cls(int(index), int(of))
 
     def below(self, home: Path) -> Path:

@@ -30,6 +30,12 @@ class Memory:
         self._frames: list[pl.DataFrame] = []
         self._kept: dict[str, bytes] = {}
 
+    def __str__(self) -> str:
+        return "memory"
+
+    def begin(self, config: bytes) -> None:
+        """Keep no configuration."""
+
     def take(self, wanted: Sequence[str]) -> Inventory:
         """The finished runs."""
         return Inventory(gathered(self._frames, wanted)[0])
@@ -80,6 +86,13 @@ class Folder:
 
     def __init__(self, path: Path):
         self.path, self._parts = path, path / "parts"
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def begin(self, config: bytes) -> None:
+        """Write down what is run."""
+        write_sealed(self.path / "config.yaml", config)
 
     def take(self, wanted: Sequence[str]) -> Inventory:
         """The finished runs that the folder holds, and everything in it that cannot be used.
