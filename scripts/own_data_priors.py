@@ -37,7 +37,7 @@ def dataset(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray
         x[:, 0] += np.where(y, MEANS[name], -MEANS[name])
         return x, y
     found = load(name)
-    return np.asarray(found.x, float).reshape(len(found.x), -1), found.truth == 1
+    return np.asarray(found.features(), float).reshape(len(found.x), -1), found.truth == 1
 
 
 def draw(name: str, c: float, pi: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
