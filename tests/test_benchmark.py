@@ -53,6 +53,7 @@ def test_ours_stand_beside_the_published_run():
     assert row["lowest"] == 0.02
     assert row["median"] == pytest.approx(0.815)
     assert row["inside"]
+    assert figures.by_set(table).filter(pl.col("method") == "vpudra_softlabel")["mushrooms"].item() == ".815 / .984"
     assert not table.filter(pl.col("method") == "nnpu")["inside"].any()
 
 

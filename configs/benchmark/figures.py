@@ -16,6 +16,7 @@ from nine_sets import (  # pyright: ignore[reportMissingImports]  # beside this 
     SOFT,
     agreement,
     beside,
+    by_set,
     by_size,
     failures,
     friedman,
@@ -47,7 +48,7 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     if scar is not None:
         both = pl.concat([scar, *(scored(found[name]) for name in ("scar_large",) if name in found)])
         made |= {
-            "beside": beside(both, published()),
+            "beside": by_set(beside(both, published())),
             "scores": scores(both),
             "ranks": ranks(scar),
             "friedman": friedman(scar),

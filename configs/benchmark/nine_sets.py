@@ -62,9 +62,28 @@ def scores(selected: pl.DataFrame, selection: str = PLAIN) -> pl.DataFrame:
     for (method, dataset), group in there.group_by("method", "dataset", maintain_order=True):
         values = group["f1"].to_numpy()
         low, high = mean_interval(values)
-        rows.setdefault(str(method), {})[str(dataset)] = f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
+        rows.setdefault(str(method), {})[str(dataset)] = f"{_short(values.mean())} [{_short(low)}–{_short(high)}]"
     columns = there["dataset"].unique(maintain_order=True).to_list()
     return pl.DataFrame([{"method": m, **{c: cells.get(c, "") for c in columns}} for m, cells in rows.items()])
+
+
+def _short(value: float) -> str:
+    """Three digits without the zero in front, since nine columns stand side by side.
+
+    >>> _short(0.8684), _short(1.0)
+    ('.868', '1.000')
+    """
+    return f"{value:.3f}".removeprefix("0")
+
+
+def by_set(table: pl.DataFrame) -> pl.DataFrame:
+    """The frame of :func:`beside` with a row a method and a column a set: our mean, the published run, ✓ if inside."""
+    cells: dict[str, dict[str, str]] = {}
+    for row in table.iter_rows(named=True):
+        pair = f"{_short(row['mean'])} / {_short(row['published'])}{' ✓' * row['inside']}"
+        cells.setdefault(row["method"], {})[row["dataset"]] = pair
+    sets = table["dataset"].unique(maintain_order=True).to_list()
+    return pl.DataFrame([{"method": m, **{d: of.get(d, "") for d in sets}} for m, of in cells.items()])
 
 
 def whole(selected: pl.DataFrame) -> pl.DataFrame:
