@@ -118,7 +118,7 @@ class Torch:
         [cell] = config.expand(experiment(1, "map"))
         source = data.load(cell.data)
         prepared = data.prepare(cell.data, source, 0)
-        x = (source.x - prepared.rows.mean) / prepared.rows.sd
+        x = (source.features() - prepared.rows.mean) / prepared.rows.sd
         at = {"device": self._device}
         x = x[:, None] if x.ndim == 3 else x  # channels first
         self._x = {k: torch.tensor(x[getattr(prepared.rows, k)], **at) for k in ("train", "val", "test")}

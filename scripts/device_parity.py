@@ -26,7 +26,7 @@ def trajectories(device: Any, cell: config.Cell, seeds: int) -> np.ndarray:
     prepared = [data.prepare(cell.data, source, seed) for seed in range(seeds)]
     static, hyper = job.static_part(cell, source, prepared[0]), job.traced_part(cell, prepared[0])
     rows = jax.tree.map(lambda *leaves: np.stack(leaves), *[one.rows for one in prepared])
-    x, y = np.asarray(source.x), source.truth.astype(np.int32)
+    x, y = np.asarray(source.features()), source.truth.astype(np.int32)
 
     def run(seed: jax.Array, rows: data.Rows) -> train.History:
         arrays = train.Data(jnp.asarray(x), jnp.asarray(y), *map(jnp.asarray, rows))

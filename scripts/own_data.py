@@ -115,7 +115,7 @@ class Draw(NamedTuple):
 def stored(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Features and true labels of a data set."""
     found = load(name)
-    return found.x.reshape(len(found.x), -1), found.truth == 1
+    return found.features().reshape(len(found.x), -1), found.truth == 1
 
 
 def population(name: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -37,7 +37,7 @@ def one(name: str, method: str, repeat: int) -> dict[str, float]:
     rng = np.random.default_rng([repeat, 1])
     source = data.load(name)
     order = rng.permutation(len(source.x))[:2000]
-    x, y = source.x[order], source.truth[order] == 1
+    x, y = source.features(order), source.truth[order] == 1
     train = np.arange(len(x)) < len(x) // 2
     labeled = train & y & (rng.random(len(x)) < 0.2)
     told = labeled | (~train & y)  # what teachers know more: the positives of the test rows

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 import yaml
 
 from jaxpu.report import write_study
@@ -52,6 +53,7 @@ def test_ours_stand_beside_the_published_run():
     assert row["lowest"] == 0.02
     assert row["median"] == pytest.approx(0.815)
     assert row["inside"]
+    assert figures.by_set(table).filter(pl.col("method") == "vpudra_softlabel")["mushrooms"].item() == ".815 / .984"
     assert not table.filter(pl.col("method") == "nnpu")["inside"].any()
 
 
@@ -70,12 +72,34 @@ def test_failures_and_the_regression_are_counted_under_both_rules():
     soft = table.row(by_predicate=pl.col("method") == "vpudra_softlabel", named=True)
     assert soft["val_f1_rescue"].startswith("1 of 12 [0.01")
     assert soft["val_f1"].startswith("0 of 12 [0.000")
-    table = figures.regression(pl.concat([runs(), runs(datasets=("cifar10",), seeds=2)]))
+    table = figures.regression(pl.concat([runs(), runs(datasets=("cifar10",), seeds=2)]), figures.published())
     assert table["sets"].to_list() == ["all (4)"] * 2 + ["without the two small ones (3)"] * 2
-    assert table["seeds"].to_list() == [2, 2, 4, 4]
-    by_seed = np.array([100 * (0.02 - 0.85) / 3 - 10 / 3, -5, -5, -5])
-    assert table["difference"][2] == pytest.approx(by_seed.mean())
-    assert table["difference"][3] == pytest.approx(-5)
+    of_spambase = np.array([100 * (0.02 - 0.85), -5, -5, -5])
+    assert table["difference"][2] == pytest.approx((of_spambase.mean() - 10) / 3)
+    # only Spambase varies, so the interval is that of its four values, a third as wide
+    half = scipy.stats.t.ppf(0.975, 3) * of_spambase.std(ddof=1) / 2 / 3
+    assert table["high"][2] - table["low"][2] == pytest.approx(2 * half)
+    assert table.row(3)[2:5] == pytest.approx((-5, -5, -5))
+    everything = figures.regression(
+        runs(datasets=figures.published()["dataset"].unique().to_list()), figures.published()
+    )
+    assert everything["published"][0] == pytest.approx(-9.19, abs=0.01), "the average that the note gives"
+
+
+def test_friedman_is_demsars_and_ranks_are_of_whole_sets():
+    # ranks of four methods on 14 sets as in Demšar's table 2 would need his values; the formula on known ranks instead
+    f1 = {"a": [0.9, 0.8, 0.7], "b": [0.8, 0.7, 0.8], "c": [0.1, 0.2, 0.3]}
+    rows = [
+        {"dataset": f"d{i}", "method": m, "seed": s, "selection": rule, "f1": values[i]}
+        for m, values in f1.items() for i in range(3) for s in range(2) for rule in ("val_f1", "val_f1_rescue")
+    ]  # fmt: skip
+    table = figures.friedman(pl.DataFrame(rows))
+    chi = scipy.stats.friedmanchisquare(*f1.values()).statistic
+    assert table["χ²"].to_list() == pytest.approx([chi, chi])
+    assert table["F"][0] == pytest.approx(2 * chi / (3 * 2 - chi))
+    assert table["p"][0] == pytest.approx(scipy.stats.f.sf(2 * chi / (6 - chi), 2, 4))
+    some = pl.DataFrame([row for row in rows if row["dataset"] != "d2" or row["method"] == "c"])
+    assert figures.friedman(some)["sets"].to_list() == [2, 2], "a set that lacks methods takes no part"
 
 
 def test_many_runs_are_pooled_over_the_label_frequencies_that_were_published():
@@ -83,7 +107,8 @@ def test_many_runs_are_pooled_over_the_label_frequencies_that_were_published():
         runs(nnpu=v).with_columns(pl.lit(c).alias("data.c"))
         for c, v in ((0.01, 0.1), (0.1, 0.8), (0.3, 0.9), (0.5, 0.97))
     ]
-    table = figures.pooled(pl.concat(frames), figures.published())
+    frequent = pl.concat(frames).filter(pl.col("data.c") >= 0.1)
+    table = figures.pooled(frequent, figures.published())
     row = table.row(by_predicate=(pl.col("dataset") == "mushrooms") & (pl.col("method") == "nnpu"), named=True)
     assert row["runs"] == 12
     assert row["mean"] == pytest.approx(0.89 + 0.015)
@@ -111,6 +136,8 @@ def test_the_page_is_written_from_what_is_there(tmp_path):
     (folder / "provenance.json").write_text(json.dumps(provenance | {"compile_seconds": 1.0, "run_seconds": 2.0}))
     page = write_study(STUDY, tmp_path, figures).read_text(encoding="utf-8")
     for text in (
+        "Unfinished:<",
+        "published runs (crosses) lie within the range of ours",
         "critical difference",
         "1 of 12",
         "without the two small ones (3)",

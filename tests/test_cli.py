@@ -313,7 +313,9 @@ def test_ctrl_c_keeps_what_is_done_and_going_on_ends_as_if_undisturbed(written, 
     assert not (folder / "runs.parquet").exists()
     monkeypatch.chdir(tmp_path)
     code, _, err = called(capsys, "report", folder)
-    assert (code, "unfinished: repeat its jaxpu run" in err) == (2, True)
+    assert (code, "are not finished; repeat its jaxpu run" in err) == (1, True), "what is done is shown as it stands"
+    assert (folder / "report.html").exists()
+    assert runs.read_provenance(folder)["unfinished"] > 0
     code, _, err = called(capsys, *said[1].split())
     assert code == 0, err
     assert re.search(r"\d+ of 20 runs are finished already and kept", err)

@@ -1,12 +1,17 @@
 """Images from a folder: small sets made here, and the real ones where they are."""
 
+import dataclasses
 import io
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from PIL import Image
 
-from jaxpu.data import describe, images, load, sources
+from jaxpu import config, train
+from jaxpu.data import arrays, describe, images, load, sources
+from jaxpu.train import job
 
 
 def made(n_train: int = 12, n_test: int = 4) -> images.Images:
@@ -32,13 +37,60 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def as_floats(data):
+    """The same set with its features kept as they are."""
+    return dataclasses.replace(data, x=data.features(), levels=None)
+
+
+@pytest.fixture
+def both(tmp_path, monkeypatch):
+    """What the trainer is given for images as bytes, and for the same as features."""
+    np.savez(tmp_path / "mnist.npz", **made(300, 50)._asdict())
+    monkeypatch.setenv("JAXPU_DATA_DIR", str(tmp_path))
+    settings = {
+        "data": {"name": "mnist", "c": 0.3}, "model": {"name": "mlp", "hidden": [8]}, "methods": ["vpudra_softlabel"],
+        "training": {"epochs": 2, "batch_size": 64},
+    }  # fmt: skip
+    [cell], data = config.expand(config.parse(settings)), load("mnist")
+    assert data.content == as_floats(data).content, "an experiment's runs are those of before"
+    return [job.inputs(cell, 0, dataset=one) for one in (data, as_floats(data))]
+
+
+def test_bytes_become_the_very_features_in_the_program(both):
+    (_, of_bytes, *_), (_, of_floats, *_) = both
+    assert (of_bytes.x.dtype, of_floats.x.dtype) == (np.uint8, np.float32)
+    rows = jnp.concatenate([of_bytes.train, of_bytes.test])
+    np.testing.assert_array_equal(*(jax.jit(train.features)(arrays, rows) for arrays in (of_bytes, of_floats)))
+    with pytest.raises(ValueError, match="expected levels where x holds bytes"):
+        dataclasses.replace(load("mnist"), levels=None)
+
+
+@pytest.mark.slow
+def test_bytes_train_the_networks_that_features_do(both):
+    first, second = (jax.jit(train.train, static_argnums=2)(*given).history for given in both)
+    for name, values in first.items():
+        np.testing.assert_allclose(values, second[name], rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_rows_from_elsewhere_are_bytes_where_both_sets_mean_the_same_by_them(folder):
+    given = config.DataConfig(name="mnist", outside="fashion_mnist")
+    data = load("mnist")
+    together = arrays(given, data)
+    assert together.x.dtype == np.uint8
+    np.testing.assert_array_equal(together.levels, data.levels)
+    floats = arrays(given, dataclasses.replace(as_floats(data), name="other", standardize=True))
+    assert floats.levels is None
+    np.testing.assert_array_equal(floats.x, data.levels[together.x])
+
+
 @pytest.mark.parametrize(("name", "positive"), [("mnist", {0, 2, 4, 6, 8}), ("fashion_mnist", {0, 2, 3, 4, 6})])
 def test_a_set_from_a_folder(folder, name, positive):
     data, raw = load(name), made()
     assert data.x.shape == (16, 28, 28)
-    assert data.x.dtype == np.float32
-    assert data.x.flags.c_contiguous
-    np.testing.assert_allclose(data.x[0], raw.x_train[0] / 127.5 - 1, atol=1e-6)
+    assert data.x.dtype == np.uint8, "images stay bytes"
+    np.testing.assert_array_equal(data.features(), images.scaled(np.float32([*raw.x_train, *raw.x_test])))
+    assert data.features([3]).dtype == np.float32
+    np.testing.assert_allclose(data.features([0])[0], raw.x_train[0] / 127.5 - 1, atol=1e-6)
     np.testing.assert_array_equal(data.test_rows, [12, 13, 14, 15])
     expected = [int(c in positive) for c in [*raw.y_train, *raw.y_test]]
     assert data.y.tolist() == expected
@@ -50,9 +102,11 @@ def test_a_set_from_a_folder(folder, name, positive):
 def test_photographs_have_their_colours_last(folder):
     data, raw = load("cifar10", rows=6), in_colour(made())
     assert data.x.shape == (7, 16, 16, 3)
-    np.testing.assert_allclose(data.x[-1], raw.x_test[0] / 127.5 - 1, atol=1e-6)
+    np.testing.assert_allclose(data.features()[-1], raw.x_test[0] / 127.5 - 1, atol=1e-6)
     assert data.y.tolist() == [int(c in {0, 1, 8, 9}) for c in data.classes]
-    np.testing.assert_allclose(load("cifar10", rows=6, unit=1).x, (data.x + 1) / 2, atol=1e-6)
+    of_unit = load("cifar10", rows=6, unit=1)
+    np.testing.assert_array_equal(of_unit.features(), data.x.astype(np.float32) / 255)
+    assert of_unit.content != data.content
 
 
 def test_photographs_may_be_jpeg_files_one_after_the_other(tmp_path, monkeypatch):

@@ -425,7 +425,7 @@ def test_images_in_a_folder_that_are_replaced_give_new_numbers(tmp_path, monkeyp
     for value in (0, 255):
         grey, digits = np.full((20, 4, 4), value, np.uint8), np.arange(20) % 10
         np.savez(tmp_path / "mnist.npz", x_train=grey, y_train=digits, x_test=grey[:5], y_test=digits[:5])
-        found.append(data.load("mnist").x[0, 0, 0])
+        found.append(data.load("mnist").features()[0, 0, 0])
     assert found == [-1.0, 1.0]
 
 

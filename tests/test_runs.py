@@ -600,3 +600,17 @@ def test_an_experiment_killed_twelve_times_ends_with_the_same_files(tmp_path):
     for path in (undisturbed / "parameters").iterdir():
         assert (killed / "parameters" / path.name).read_bytes() == path.read_bytes()
     assert not (killed / "parts").exists()
+
+
+def test_what_an_interrupted_experiment_has_finished_is_recorded_as_it_stands(tmp_path):
+    small = Toy(rates=(0.5,), seeds=3, epochs=4)
+    whole = toy.run(small).runs
+    runs.Folder(tmp_path).add("0" * 16, whole.filter(pl.col("seed") < 2))
+    runs.stand(small, toy.Kind, tmp_path)
+    assert_frame_equal(runs.read_frame(tmp_path / "runs.parquet"), whole.filter(pl.col("seed") < 2))
+    provenance = runs.read_provenance(tmp_path)
+    assert provenance["unfinished"] == 1
+    assert runs.took(provenance) == "1 more not finished,"
+    assert_frame_equal(toy.run(small, tmp_path).runs, whole)
+    assert "unfinished" not in runs.read_provenance(tmp_path)
+    assert not (tmp_path / "parts").exists()

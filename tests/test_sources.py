@@ -5,8 +5,10 @@ import hashlib
 import io
 import json
 import sys
+import tarfile
 import types
 import urllib.error
+import urllib.request
 from importlib import resources
 
 import numpy as np
@@ -17,7 +19,7 @@ from PIL import Image
 from sklearn.datasets import _openml
 
 from jaxpu import cli
-from jaxpu.data import DATASETS, FETCHED, SOURCES, fetching, load, loading, sources
+from jaxpu.data import DATASETS, FETCHED, SOURCES, archives, fetching, load, loading, sources
 
 SHIPPED = resources.files("jaxpu.data").joinpath("mushrooms.npz")
 
@@ -38,6 +40,7 @@ def nowhere(tmp_path, monkeypatch):
         raise urllib.error.URLError(f"no route to host for {request.full_url}")
 
     monkeypatch.setattr(_openml, "urlopen", offline)
+    monkeypatch.setattr(archives.urllib.request, "urlopen", lambda url, timeout: offline(urllib.request.Request(url)))
     monkeypatch.setattr(_openml.time, "sleep", lambda seconds: None)
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     monkeypatch.setattr(loading, "_LOADED", {})
@@ -108,14 +111,16 @@ def test_a_partial_file_and_arrays_that_do_not_fit_are_named(nowhere):
 def test_without_file_and_network_the_error_says_what_from_where_how_large_and_where_to(nowhere):
     for name, origin in (("connect4", r"OpenML \(data 40668\) \(about 3 MB\)"), ("cifar10", r"TensorFlow .*170 MB")):
         with (
-            pytest.raises(ValueError, match=rf"{name} could not be had from {origin}.*With a network .*jaxpu data f"),
+            pytest.raises(ValueError, match=rf"{name} could not be had from {origin}.*With a network: .*jaxpu data f"),
             pytest.warns(UserWarning, match="network error") if name == "connect4" else pytest.MonkeyPatch.context(),
         ):
             load(name)
     with pytest.raises(
-        ValueError, match=rf'pip install "jaxpu\[data\]".*{nowhere}/cache/jaxpu/data; or put cifar10.npz'
+        ValueError,
+        match=rf'pip install "jaxpu\[text\]".*{nowhere}/cache/jaxpu/data; or put imdb.npz into a folder and '
+        rf"set JAXPU_DATA_DIR to it \(now {nowhere}/ready, which is no folder\)",
     ):
-        load("cifar10")
+        load("imdb")
     with pytest.raises(ValueError, match=r"by hand \(about 30 MB\).*data fetch alzheimer_mri --source PATH"):
         load("alzheimer_mri")
 
@@ -203,7 +208,8 @@ def images(n_train=20, n_test=10):
 def data_source(arrays, **others):
     """What ``tensorflow_datasets.data_source`` gives, of arrays or of what stands for them."""
 
-    def rows(name):
+    def rows(name, download=True):
+        assert not download, "TensorFlow, which unpacks, is not here"
         held = others.get(name, arrays)
         kind = "text" if name == "imdb_reviews" else "image"
         return {
@@ -262,6 +268,47 @@ class Encoder:
         assert normalize_embeddings
         x = np.array([[len(text), *map(ord, text[:3])] for text in texts], np.float32)
         return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def archived(monkeypatch, name, files):
+    """The archive of a set's authors holds these files, by name."""
+    with io.BytesIO() as stream:
+        with tarfile.open(fileobj=stream, mode="w:gz") as tar:
+            for path, raw in files.items():
+                (info := tarfile.TarInfo(path)).size = len(raw)
+                tar.addfile(info, io.BytesIO(raw))
+        packed = stream.getvalue()
+    monkeypatch.setattr(archives, name, getattr(archives, name)._replace(sha256=hashlib.sha256(packed).hexdigest()))
+    sent = {getattr(archives, name).url: packed}
+    monkeypatch.setattr(archives.urllib.request, "urlopen", lambda url, timeout: io.BytesIO(sent[url]))
+    return sent
+
+
+def test_photographs_come_from_their_authors_without_tensorflow(nowhere, monkeypatch):
+    rng = np.random.default_rng(0)
+    colours, labels = rng.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8), np.arange(12, dtype=np.uint8) % 10
+    rows = [bytes([label]) + image.tobytes() for label, image in zip(labels, colours, strict=True)]
+    batches = {"test_batch": rows[10:], **{f"data_batch_{i}": rows[2 * i - 2 : 2 * i] for i in (5, 1, 2, 3, 4)}}
+    files = {f"cifar-10-batches-bin/{name}.bin": b"".join(of) for name, of in batches.items()}
+    sent = archived(monkeypatch, "CIFAR10", files | {"cifar-10-batches-bin/readme.html": b"x"})
+    got = fetching.from_tfds("cifar10")
+    np.testing.assert_array_equal(np.concatenate([got["x_train"], got["x_test"]]), np.moveaxis(colours, 1, -1))
+    assert [*got["y_train"], *got["y_test"]] == labels.tolist()
+    for url, whole in sent.items():
+        sent[url] = whole[:-7]
+    with pytest.raises(ValueError, match=r"cifar10 could not be had .*cifar-10-binary.tar.gz gave .* not all of it"):
+        fetching.fetch("cifar10")
+
+
+def test_reviews_come_from_their_authors_without_tensorflow(nowhere, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentence_transformers", types.SimpleNamespace(SentenceTransformer=Encoder))
+    names = ("train/pos/1_9", "train/neg/0_2", "train/unsup/7_0", "test/neg/3_1", "test/pos/2_8")
+    files = {f"aclImdb/{name}.txt": name.encode() for name in names} | {"aclImdb/train/urls_pos.txt": b"x"}
+    archived(monkeypatch, "IMDB", files)
+    got = fetching.from_reviews("imdb")
+    assert [*got["y_train"], *got["y_test"]] == [0, 1, 0, 1]
+    assert got["x_train"].shape == got["x_test"].shape == (2, 4)
+    assert archives.reviews()["train"] == [("train/neg/0_2", 0), ("train/pos/1_9", 1)]
 
 
 def test_texts_are_embedded_once(nowhere, monkeypatch):
@@ -345,7 +392,12 @@ def test_the_command_lists_checks_and_fetches(nowhere, monkeypatch, capsys):
     assert "cifar10: not here" in listed
     assert "mushrooms: ships with jaxpu" in listed
     assert command("check") == 0
-    assert "train: 6 rows where 25,000 are published" in capsys.readouterr().out
+    checked = capsys.readouterr().out
+    assert "train: 6 rows where 25,000 are published" in checked
+    for name in sources.SHIPPED:
+        assert f"{name}.npz: the published values" in checked
+    assert command("fetch", "imdb", "spambase") == 0
+    assert capsys.readouterr().out.count("already here, whole") == 2
     of_size(monkeypatch, "imdb", TEXT)
     assert command("check", "imdb") == 0
     assert "the published rows and labels" in capsys.readouterr().out
@@ -353,7 +405,16 @@ def test_the_command_lists_checks_and_fetches(nowhere, monkeypatch, capsys):
     assert command("check", "imdb") == 1
     assert "imdb: DAMAGED" in capsys.readouterr().out
     assert command("fetch", "imdb") == 2
-    assert "could not be had from" in capsys.readouterr().err
+    assert f"{nowhere}/ready/imdb.npz cannot be read" in capsys.readouterr().err
+    (nowhere / "ready" / "imdb.npz").unlink()
+    sources.write("imdb", TEXT, sources.cache()).write_bytes(b"PK")
+    assert command("fetch", "imdb") == 2
+    assert "could not be had from" in capsys.readouterr().err, "what is damaged in the cache is fetched again"
+    monkeypatch.setitem(sys.modules, "sentence_transformers", types.SimpleNamespace(SentenceTransformer=Encoder))
+    reviews = TEXT | {name: ["review"] * len(TEXT[name]) for name in ("x_train", "x_test")}
+    monkeypatch.setitem(sys.modules, "tensorflow_datasets", data_source(reviews))
+    assert command("fetch", "imdb") == 0
+    assert command("check", "imdb") == 0
     for words, said in ((("fetch",), "name the sets to fetch"), (("list", "imbd"), "did you mean 'imdb'")):
         assert command(*words) == 2
         assert said in capsys.readouterr().err

@@ -1,176 +1,172 @@
-"""The table of nine data sets beside the published figures, ranks with a critical difference, and rates of failure.
+"""The tables of nine data sets, and figures of what they say.
 
-``scripts/reproduce.py`` calls ``tables``. ``published.csv`` has the figures of the public code behind the table: one
-run of each method (the table itself), and the means and deviations of 30 runs (ten seeds at c = .1, .3 and .5).
+``scripts/reproduce.py`` calls ``figures`` and ``tables``; what is computed stands in ``nine_sets.py``.
 """
 
-import math
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
-from scipy.stats import rankdata, studentized_range
+from matplotlib.figure import Figure as Canvas
+from nine_sets import (  # pyright: ignore[reportMissingImports]  # beside this file
+    FIXED,
+    LOW,
+    PLAIN,
+    RESCUE,
+    SOFT,
+    agreement,
+    beside,
+    by_set,
+    by_size,
+    failures,
+    friedman,
+    pooled,
+    published,
+    ranks,
+    regression,
+    scored,
+    scores,
+    share,
+    unfinished,
+    whole,
+)
 
+from jaxpu import config
 from jaxpu.analysis.stats.estimates import mean_interval, wilson
+from jaxpu.plots import Figure
+from jaxpu.plots.frames import NothingToShow
+from jaxpu.plots.style import BLUE, GREEN, INK, PURPLE, QUIET, RED, WIDTH, headline, look
 from jaxpu.report.study import Results
-
-SEED, FIXED, SOFT = "one run", "vpudra_fixed", "vpudra_softlabel"
-RESCUE, PLAIN = "val_f1_rescue", "val_f1"
-LOW = 0.1
-SMALL = ("cifar10", "alzheimer_mri")
-"""The two sets that are trained at sizes for two cores, three seeds each."""
+from jaxpu.selection import RuleChoice
 
 
 def tables(results: Results) -> dict[str, pl.DataFrame]:
     """The tables that the text places, of the experiments that are there."""
     found = {name: results.frame(name, "selected").collect() for name in results.done}
     made: dict[str, pl.DataFrame] = {}
-    scar = _scored(found["scar"]) if "scar" in found else None
+    scar = scored(found["scar"]) if "scar" in found else None
     if scar is not None:
-        both = pl.concat([scar, *(_scored(found[name]) for name in ("scar_large",) if name in found)])
+        both = pl.concat([scar, *(scored(found[name]) for name in ("scar_large",) if name in found)])
         made |= {
-            "beside": beside(both, published()),
+            "beside": by_set(beside(both, published())),
             "scores": scores(both),
             "ranks": ranks(scar),
+            "friedman": friedman(scar),
             "failures": failures(scar),
-            "regression": regression(both),
+            "failures_of_sets": failures(both, "dataset"),
+            "regression": regression(both, published()),
+            "agreement": agreement(beside(both, published())),
+            "originals_at_one": pooled(scar, published()),
         }
+        if (left := unfinished(results, scar)) is not None:
+            made["unfinished"] = left
     if "vary_c" in found:
-        made["originals"] = pooled(found["vary_c"], published())
+        frequent = found["vary_c"].filter(pl.col("data.c").is_in([0.1, 0.3, 0.5]))
+        made["originals"] = pooled(frequent, published())
     if scar is not None and "connect4_share" in found:
-        made["share"] = share(scar, _scored(found["connect4_share"]))
+        made["share"] = share(scar, scored(found["connect4_share"]))
     if "validation" in found:
         made["validation"] = by_size(found["validation"])
     return made
 
 
-def published() -> pl.DataFrame:
-    """The figures of the public code: source, dataset, method, f1, sd."""
-    return pl.read_csv(Path(__file__).parent / "published.csv", infer_schema_length=None)
+def figures(results: Results) -> list[Figure]:
+    """Ours beside the published runs, the ranks, and failures over the size of the validation set."""
+    made = []
+    if "scar" in results.done:
+        found = [results.frame(name, "selected").collect() for name in ("scar", "scar_large") if name in results.done]
+        both = pl.concat(map(scored, found))
+        note = f"Means over seeds under {RESCUE}, the range of runs (thin), and 95 % intervals of the mean (thick)."
+        made.append(Figure("beside", "scar", lambda: draw_beside(both, published()), note))
+        note = "Two methods whose ranks differ by less than the critical difference are not told apart."
+        made.append(Figure("ranks", "scar", lambda: draw_ranks(scored(found[0])), note))
+    if "validation" in results.done:
+        selected = results.frame("validation", "selected").collect()
+        rules = config.parse(results.config("validation")).selection.rules
+        note = "Three methods together; Wilson's intervals of 95 %."
+        made.append(Figure("sizes", "validation", lambda: draw_sizes(selected, rules), note))
+    return made
 
 
-def _scored(selected: pl.DataFrame) -> pl.DataFrame:
-    return selected.select("dataset", "method", "seed", "selection", pl.col("f1").cast(pl.Float64))
+COLOURS = {"vpu": QUIET, "vpudra": PURPLE, FIXED: BLUE, "vpudra_pp": GREEN, SOFT: RED, "pudra": INK}
 
 
-def beside(selected: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """A row a set and method that was published: its one run, and ours under the same rule, mean and quartiles.
+def draw_beside(selected: pl.DataFrame, known: pl.DataFrame) -> Canvas:
+    """A panel a set: what was published as a cross beside what ours have."""
+    table = beside(selected, known)
+    sets, methods = (table[name].unique(maintain_order=True).to_list() for name in ("dataset", "method"))
+    if not sets:
+        raise NothingToShow("no set that was published has runs")
+    columns = min(3, len(sets))
+    lines = -(-len(sets) // columns)
+    with look():
+        canvas = Canvas(figsize=(WIDTH, 0.8 + (0.5 + 0.21 * len(methods)) * lines))
+        panels = np.atleast_1d(canvas.subplots(lines, columns, sharey=True, squeeze=False)).ravel()
+        for axis in panels[len(sets) :]:
+            axis.remove()
+        for axis, dataset in zip(panels, sets, strict=False):
+            for row in table.filter(pl.col("dataset") == dataset).iter_rows(named=True):
+                mine = (pl.col("dataset") == dataset) & (pl.col("method") == row["method"])
+                values = selected.filter(mine & (pl.col("selection") == RESCUE))["f1"].to_numpy()
+                place, colour = methods.index(row["method"]), COLOURS.get(row["method"], INK)
+                axis.plot([row["lowest"], row["highest"]], [place] * 2, color=colour, linewidth=0.8)
+                axis.plot(mean_interval(values), [place] * 2, color=colour, linewidth=3)
+                axis.plot(row["mean"], place, "o", color=colour, markersize=4)
+                axis.plot(row["published"], place, "x", color=INK, markersize=6, markeredgewidth=1.5)
+            axis.set_title(dataset, fontsize=9)
+            axis.set_yticks(range(len(methods)), methods)
+        panels[0].invert_yaxis()  # the axes are shared
+        inside = int(table["inside"].sum())
+        headline(canvas, f"{inside} of {table.height} published runs (crosses) lie within the range of ours")
+    return canvas
 
-    ``inside`` says whether the published run lies within the range of ours.
-    """
-    ours = (
-        selected.filter(pl.col("selection") == RESCUE)
-        .group_by("dataset", "method", maintain_order=True)
-        .agg(
-            pl.col("f1").mean().alias("mean"),
-            pl.col("f1").median().alias("median"),
-            pl.col("f1").min().alias("lowest"),
-            pl.col("f1").max().alias("highest"),
-            pl.len().alias("seeds"),
+
+def draw_ranks(selected: pl.DataFrame) -> Canvas:
+    """Average ranks on a line a method, and the critical difference from the best."""
+    table = ranks(selected)
+    best, critical = table["average rank"][0], table["critical difference"][0]
+    sets = whole(selected)["dataset"].n_unique()
+    with look():
+        canvas = Canvas(figsize=(WIDTH, 1.2 + 0.24 * table.height))
+        axis = canvas.subplots()
+        axis.axvspan(best, best + critical, color=BLUE, alpha=0.12, linewidth=0)
+        for place, (_, rank, _, alike) in enumerate(table.iter_rows()):
+            axis.plot([1, rank], [place] * 2, color=QUIET, linewidth=0.8)
+            axis.plot(rank, place, "o", color=BLUE if alike else INK)
+            axis.annotate(f"{rank:.2f}", (rank, place), (6, -3), textcoords="offset points", fontsize=8)
+        axis.set_yticks(range(table.height), table["method"].to_list())
+        axis.invert_yaxis()
+        axis.set_xlim(0.8, table.height + 0.8)
+        axis.set_xlabel(
+            f"average rank by mean F1 over {sets} sets, 1 = best; shaded: critical difference {critical:.2f}"
         )
-    )
-    one = known.filter(pl.col("source") == SEED).select("dataset", "method", pl.col("f1").alias("published"))
-    joined = ours.join(one, on=["dataset", "method"], how="inner", maintain_order="left")
-    return joined.with_columns(inside=pl.col("published").is_between("lowest", "highest"))
+        alike = int(table["like_the_best"].sum())
+        headline(canvas, f"{alike} of {table.height} methods are not told apart from the best")
+    return canvas
 
 
-def scores(selected: pl.DataFrame, selection: str = PLAIN) -> pl.DataFrame:
-    """A row a method, a column a set: the mean of F1 and its 95 % interval, in words."""
-    rows: dict[str, dict[str, str]] = {}
-    there = selected.filter(pl.col("selection") == selection)
-    for (method, dataset), group in there.group_by("method", "dataset", maintain_order=True):
-        values = group["f1"].to_numpy()
-        low, high = mean_interval(values)
-        rows.setdefault(str(method), {})[str(dataset)] = f"{values.mean():.3f} [{low:.3f}, {high:.3f}]"
-    columns = there["dataset"].unique(maintain_order=True).to_list()
-    return pl.DataFrame([{"method": m, **{c: cells.get(c, "") for c in columns}} for m, cells in rows.items()])
-
-
-def ranks(selected: pl.DataFrame, selection: str = PLAIN, oracle: str = "pn") -> pl.DataFrame:
-    """Average ranks of methods over sets by their mean F1, 1 = best, and what differs from the best one.
-
-    Two average ranks over N sets of k methods differ by chance by less than q √(k (k + 1) / (6 N)) in 95 of 100 cases
-    (Demšar 2006; q is the quantile of the studentized range over √2). The oracle, which sees true labels, is left out.
-    """
-    there = selected.filter((pl.col("selection") == selection) & (pl.col("method") != oracle))
-    means = there.group_by("method", "dataset", maintain_order=True).agg(pl.col("f1").mean())
-    wide = means.pivot("dataset", index="method", values="f1").drop_nulls()
-    values = wide.drop("method").to_numpy()
-    average = rankdata(-values, axis=0).mean(axis=1)
-    k, n = values.shape
-    critical = studentized_range.ppf(0.95, k, math.inf) / math.sqrt(2) * math.sqrt(k * (k + 1) / (6 * n))
-    frame = pl.DataFrame({"method": wide["method"], "average rank": average})
-    within = pl.col("average rank") <= average.min() + critical
-    return frame.with_columns(pl.lit(critical).alias("critical difference"), like_the_best=within).sort("average rank")
-
-
-def failures(selected: pl.DataFrame) -> pl.DataFrame:
-    """A row a method: how many runs have an F1 below 0.1, by rule, with Wilson's interval of the share."""
-    rows = []
-    for (method,), group in selected.group_by("method", maintain_order=True):
-        row: dict[str, object] = {"method": method}
-        for rule in (RESCUE, PLAIN):
-            f1 = group.filter(pl.col("selection") == rule)["f1"]
-            low = int((f1 < LOW).sum())
-            least, most = wilson(low, len(f1))
-            row[rule] = f"{low} of {len(f1)} [{least:.3f}, {most:.3f}]"
-        rows.append(row)
-    return pl.DataFrame(rows)
-
-
-def regression(selected: pl.DataFrame) -> pl.DataFrame:
-    """The average over sets of F1 of the soft label minus that of Fixed, in points, under both rules.
-
-    A seed's difference is averaged over the sets that have it; the interval is that of the mean over such seeds.
-    """
-    rows = []
-    for name, part in (
-        ("all", selected),
-        ("without the two small ones", selected.filter(~pl.col("dataset").is_in(SMALL))),
-    ):
-        for rule in (RESCUE, PLAIN):
-            there = part.filter((pl.col("selection") == rule) & pl.col("method").is_in([FIXED, SOFT]))
-            wide = there.pivot("method", index=["dataset", "seed"], values="f1").drop_nulls()
-            sets = wide["dataset"].n_unique()
-            by_seed = wide.with_columns(d=100 * (pl.col(SOFT) - pl.col(FIXED))).group_by("seed").agg(
-                pl.col("d").mean(), pl.len()
-            )  # fmt: skip
-            values = by_seed.filter(pl.col("len") == sets)["d"].to_numpy()
-            low, high = mean_interval(values)
-            row = {
-                "sets": f"{name} ({sets})",
-                "rule": rule,
-                "difference": float(np.mean(values)) if len(values) else None,
-            }
-            rows.append(row | {"low": low, "high": high, "seeds": len(values)})
-    return pl.DataFrame(rows)
-
-
-def pooled(selected: pl.DataFrame, known: pl.DataFrame, selection: str = RESCUE) -> pl.DataFrame:
-    """Mean F1 over c = .1, .3 and .5 beside 30 runs of the public code, and whether within two of its deviations."""
-    there = selected.filter((pl.col("selection") == selection) & pl.col("data.c").is_in([0.1, 0.3, 0.5]))
-    ours = there.group_by("dataset", "method", maintain_order=True).agg(
-        pl.col("f1").cast(pl.Float64).mean().alias("mean"), pl.len().alias("runs")
-    )
-    many = known.filter(pl.col("source") == "30 runs").select(
-        "dataset", "method", pl.col("f1").alias("published"), "sd"
-    )
-    joined = ours.join(many, on=["dataset", "method"], how="inner", maintain_order="left")
-    return joined.with_columns(within=(pl.col("mean") - pl.col("published")).abs() <= 2 * pl.col("sd"))
-
-
-def share(whole: pl.DataFrame, part: pl.DataFrame, selection: str = PLAIN) -> pl.DataFrame:
-    """Methods on Connect-4, all rows and a fifth: mean F1 and rank in each."""
-    columns = []
-    for name, frame in (("all rows", whole), ("a fifth", part)):
-        there = frame.filter((pl.col("dataset") == "connect4") & (pl.col("selection") == selection))
-        means = there.group_by("method", maintain_order=True).agg(pl.col("f1").mean().alias(name))
-        columns.append(means.with_columns(pl.col(name).rank(descending=True).alias(f"rank, {name}")))
-    return columns[0].join(columns[1], on="method", how="inner", maintain_order="left")
-
-
-def by_size(selected: pl.DataFrame) -> pl.DataFrame:
-    """A row a set and rule: the share of runs of all methods whose F1 is below 0.1."""
-    low = pl.col("f1").cast(pl.Float64) < LOW
-    found = selected.group_by("selection", "dataset", maintain_order=True).agg(low.mean().alias("share"))
-    return found.pivot("dataset", index="selection", values="share")
+def draw_sizes(selected: pl.DataFrame, rules: Sequence[RuleChoice]) -> Canvas:
+    """A line a set, a panel a rule: the share of runs below 0.1 over the share of rows that select."""
+    with look():
+        canvas = Canvas(figsize=(WIDTH, 3.4))
+        panels = canvas.subplots(1, 2, sharey=True)
+        for axis, rule in zip(panels, (RESCUE, PLAIN), strict=True):
+            mine = [choice for choice in rules if choice.rule == rule]
+            for place, dataset in enumerate(selected["dataset"].unique(maintain_order=True).to_list()):
+                counts = []
+                for choice in mine:
+                    here = (pl.col("dataset") == dataset) & (pl.col("selection") == choice.name)
+                    f1 = selected.filter(here)["f1"].cast(pl.Float64)
+                    counts.append((int((f1 < LOW).sum()), len(f1)))
+                at = [100 * (choice.validation or 0.01) * 1.03**place for choice in mine]
+                rates, ends = np.array([k / n for k, n in counts]), np.array([wilson(k, n) for k, n in counts])
+                bars = np.clip([rates - ends[:, 0], ends[:, 1] - rates], 0, None)
+                axis.errorbar(at, rates, bars, fmt="o-", markersize=4, linewidth=1, elinewidth=0.8, label=dataset)
+            axis.set_xscale("log")
+            axis.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+            axis.set_title(rule, fontsize=9)
+            axis.set_xlabel("validation rows, % of the training part")
+        panels[0].set_ylabel("share of runs with F1 < 0.1")
+        panels[0].legend(fontsize=8)
+        headline(canvas, "Runs that fail, over the size of the validation set")
+    return canvas

@@ -170,7 +170,8 @@ def extremes(results: Results, experiment: str, each: int = 8) -> Canvas:
                     row["extreme_lambda"][at],
                     *(int(row[f"extreme_{n}"][at]) for n in ("row", "partner")),
                 )
-                axis.imshow(lam * source.x[first] + (1 - lam) * source.x[second], cmap="gray", vmin=-1, vmax=1)
+                one, other = source.features([first, second])
+                axis.imshow(lam * one + (1 - lam) * other, cmap="gray", vmin=-1, vmax=1)
                 kinds = " / ".join(FASHION[source.classes[one]] for one in (first, second))
                 axis.set_title(f"{lam:.2f} {kinds}", fontsize=6)
                 axis.set(xticks=[], yticks=[])

@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """Write the tables, figures and page of a finished results folder again.
+    """Write the tables, figures and page of a results folder again, or of what an interrupted run has finished.
 
     Exit status: 0 done, 1 some runs are missing, 2 the folder cannot be read or written.
     """
@@ -227,6 +227,7 @@ def _gather(command: Gather) -> int:
 
 
 def _report(command: Report) -> int:
+    finished.stand(command.folder)
     found = finished.read(command.folder)
     finished.publish(command.folder, found.experiment, found.runs, found.provenance)
     return int(found.missing > 0)

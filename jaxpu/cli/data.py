@@ -30,14 +30,13 @@ def data(command: Data) -> int:
     """Do what the command says; the exit code."""
     from jaxpu.config import ConfigError
     from jaxpu.data import SOURCES
-    from jaxpu.data.fetching import fetch
     from jaxpu.data.sources import source_of
 
     try:
         for name in command.names:
             source_of(name)
         for name in command.names if command.do == "fetch" else ():
-            print(f"{name}: {fetch(name, folder=command.out and home(command.out), source=command.source)}")
+            print(f"{name}: {_fetched(name, command)}")
     except ValueError as error:
         raise ConfigError(f"data: {error}") from None
     if command.do == "list":
@@ -49,13 +48,30 @@ def data(command: Data) -> int:
     return 0
 
 
+def _fetched(name: str, command: Data) -> str:
+    """Where a set lies now: as it is here, whole, unless it is asked for from or into somewhere; or fetched."""
+    from jaxpu.data.fetching import fetch
+    from jaxpu.data.sources import cache, found, read
+
+    file = found(name)
+    if file is None or command.out or command.source:
+        return str(fetch(name, folder=command.out and home(command.out), source=command.source))
+    try:
+        read(file)
+    except ValueError:
+        if file.parent != cache():  # it would be looked at first all the same
+            raise
+        return str(fetch(name))
+    return f"{file} (already here, whole)"
+
+
 def _list(names: tuple[str, ...]) -> int:
-    from jaxpu.data import FETCHED, SOURCES
-    from jaxpu.data.sources import found
+    from jaxpu.data import SOURCES
+    from jaxpu.data.sources import SHIPPED, found
 
     for name in names:
         source = SOURCES[name]
-        file = "ships with jaxpu" if name not in FETCHED else found(name) or "not here"
+        file = "ships with jaxpu" if name in SHIPPED else found(name) or "not here"
         needs = f"; needs {source.needs}" if source.needs else ""
         print(f"{name}: {file} (source: {source.origin}, about {source.megabytes} MB{needs})")
     return 0
@@ -63,12 +79,11 @@ def _list(names: tuple[str, ...]) -> int:
 
 def _check(name: str) -> int:
     """Say of one set what its file is; 1 if it is damaged."""
-    from jaxpu.data import FETCHED
     from jaxpu.data.sources import found, other_rows, other_values, read, source_of
 
     file = found(name)
     if file is None:
-        print(f"{name}: {'not here' if name in FETCHED else 'ships with jaxpu'}")
+        print(f"{name}: not here")
         return 0
     try:
         arrays = read(file)
@@ -77,5 +92,5 @@ def _check(name: str) -> int:
         return 1
     odd = other_rows(name, arrays) + other_values(name, arrays)
     known = "the published values" if source_of(name).values else "the published rows and labels"
-    print(f"{name}: whole, {file}: {'; '.join(odd) or known}")
+    print(f"{name}: undamaged, {file}: {'; '.join(odd) or known}")
     return 0

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxpu.cli.arguments import home
+from jaxpu.cli.arguments import devices, home
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,6 +17,23 @@ class Finished(NamedTuple):
     provenance: dict[str, Any]
     runs: "pl.DataFrame"
     missing: int
+
+
+def stand(folder: Path) -> None:
+    """Put what an interrupted ``jaxpu run`` has finished into its folder's tables; nothing where it was not.
+
+    Raises:
+        ResultsError: it is damaged, or at work.
+    """
+    from jaxpu import api, config, kinds, runs
+
+    folder = home(folder)
+    if not any((folder / "parts").glob("*.parquet")):
+        return
+    raw = runs.read_config(folder)
+    api.set_up(devices(raw))
+    experiment = config.parse(raw, where=str(folder / "config.yaml"))
+    runs.stand(experiment, kinds.kind_of(experiment), folder)
 
 
 def read(folder: Path) -> Finished:

@@ -16,13 +16,21 @@ OUTSIDE_ROWS = 1000
 class Arrays(NamedTuple):
     """What all runs on a dataset share: features, labels of the task, and the rows that come from elsewhere.
 
-    Where ``truth`` is False nobody knows the labels, and y is 0 everywhere, not to be read.
+    Where ``truth`` is False nobody knows the labels, and y is 0 everywhere, not to be read. Where x holds bytes
+    ``levels`` says which feature each stands for.
     """
 
     x: np.ndarray
     y: np.ndarray
     outside: np.ndarray
     truth: bool = True
+    levels: np.ndarray | None = None
+
+    @property
+    def shared(self) -> dict[str, np.ndarray]:
+        """What all runs of a program read, as it lies on a device."""
+        arrays = {"x": self.x, "y": self.y.astype(np.int32)}
+        return arrays if self.levels is None else arrays | {"levels": self.levels}
 
     @property
     def classes(self) -> int:
@@ -56,7 +64,7 @@ def arrays(config: DataConfig, dataset: Dataset) -> Arrays:
     labels = labels_of(config, dataset)
     y = np.zeros(len(labels), np.int8) if dataset.y is None else labels
     if not config.outside:
-        return Arrays(dataset.x, y, np.arange(0, dtype=np.int32), dataset.y is not None)
+        return Arrays(dataset.x, y, np.arange(0, dtype=np.int32), dataset.y is not None, dataset.levels)
     other = _outside(config)
     if other.x.shape[1:] != dataset.x.shape[1:]:
         raise ConfigError(
@@ -92,7 +100,11 @@ def _outside(config: DataConfig) -> Dataset:
 
 def _beside(dataset: Dataset, y: np.ndarray, other: Dataset) -> Arrays:
     rows = np.arange(len(other.x)) if other.test_rows is None else other.test_rows
-    x = np.concatenate([dataset.x, other.x[rows[:OUTSIDE_ROWS]]])
+    of_both = (dataset, np.arange(len(dataset.x))), (other, rows[:OUTSIDE_ROWS])
+    both = dataset.levels, other.levels
+    alike = both[0] is not None and both[1] is not None and np.array_equal(both[0], both[1])
+    x = np.concatenate([one.x[rows] if alike else one.features(rows) for one, rows in of_both])
     never_read = np.zeros(len(x) - len(y), y.dtype)
     outside = np.arange(len(y), len(x), dtype=np.int32)
-    return Arrays(x, np.concatenate([y, never_read]), outside, dataset.y is not None)
+    levels = dataset.levels if alike else None
+    return Arrays(x, np.concatenate([y, never_read]), outside, dataset.y is not None, levels)

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float32, Int, Int8
+from jaxtyping import Float, Float32, Int, Int8, UInt8
+
+AT_ONCE = 4096
+"""Rows that are turned from bytes into features at a time, so that memory stays small."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,12 +30,14 @@ class Dataset:
         posterior: The true P(y = 1 | x) of each row, or ``None`` if nobody knows it.
         classes: The class 0 .. k - 1 of each row where there are more than two, or ``None``; y is a summary of it.
         feature_names: A name a feature, or ``None``.
+        levels: Where x holds bytes, the feature that each of the 256 stands for, or ``None``. Images stay bytes in
+            memory, a quarter of the size; they become features in the step, and where :meth:`features` is asked for.
 
     The arrays cannot be written to, so that ``content`` stays true.
     """
 
     name: str
-    x: Float32[np.ndarray, "n *features"]
+    x: Float32[np.ndarray, "n *features"] | UInt8[np.ndarray, "n *features"]
     y: Int8[np.ndarray, " n"] | None = None
     s: Int8[np.ndarray, " n"] | None = None
     description: str = ""
@@ -43,9 +48,12 @@ class Dataset:
     posterior: Float[np.ndarray, " n"] | None = None
     classes: Int8[np.ndarray, " n"] | None = None
     feature_names: tuple[str, ...] | None = None
+    levels: Float32[np.ndarray, " 256"] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("x", "y", "s", "test_rows", "posterior", "classes"):
+        if (self.x.dtype == np.uint8) != (self.levels is not None):
+            raise ValueError(f"expected levels where x holds bytes, and nowhere else; x holds {self.x.dtype}")
+        for name in ("x", "y", "s", "test_rows", "posterior", "classes", "levels"):
             if (array := getattr(self, name)) is not None:
                 view = array.view()
                 view.flags.writeable = False
@@ -87,11 +95,20 @@ class Dataset:
             raise ValueError(f"{self.name} has observed labels only, and this needs true ones; give y (data.label)")
         return self.y
 
+    def features(self, rows: Any = slice(None)) -> Float32[np.ndarray, "m *features"]:
+        """The features of some rows, or of all, before they are standardised; a copy where x holds bytes.
+
+        >>> Dataset.from_arrays([[1], [2]], [0, 1]).features([1]).tolist()
+        [[2.0]]
+        """
+        return self.x[rows] if self.levels is None else self.levels[self.x[rows]]
+
     @functools.cached_property
     def content(self) -> str:
         """SHA-256 of all that training can see: two datasets with the same one give the same numbers.
 
-        Names and words do not enter. Computed when it is first asked for, at about a gigabyte a second.
+        Names and words do not enter, nor whether features are kept as bytes. Computed when it is first asked for, at
+        about a gigabyte a second.
 
         >>> one, same, other = (Dataset.from_arrays([[v], [0]], [0, 1]).content for v in (1, 1.0, 2))
         >>> one == same, one == other
@@ -101,10 +118,14 @@ class Dataset:
         kinds = {"x": "<f4", "test_rows": "<i8"}
         found = hashlib.sha256(f"standardize={self.standardize}".encode())
         for name, array in parts.items():
-            if array is not None:
-                plain = np.ascontiguousarray(array, dtype=kinds.get(name, "|i1"))
-                found.update(f";{name}{plain.dtype.str}{plain.shape}".encode())
-                found.update(plain.data)
+            if array is None:
+                continue
+            kind = np.dtype(kinds.get(name, "|i1"))
+            found.update(f";{name}{kind.str}{array.shape}".encode())
+            for start in range(0, len(array), AT_ONCE):
+                rows = slice(start, start + AT_ONCE)
+                part = self.features(rows) if name == "x" else array[rows]
+                found.update(np.ascontiguousarray(part, dtype=kind).data)
         return found.hexdigest()
 
 

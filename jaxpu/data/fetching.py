@@ -4,6 +4,7 @@ Every way is one function; heavy imports belong inside. What came is compared wi
 so that an interrupted or changed download is named and never used.
 """
 
+import importlib.util
 import io
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxpu.data import archives
 from jaxpu.data.sources import Held, files_of, found, other_rows, read, source_of, write
 
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -55,31 +57,43 @@ def fetch(name: str, *, folder: Path | None = None, source: Path | None = None) 
         command = f"jaxpu data fetch {name}{' --source PATH' * by_hand}"
         raise ValueError(
             f"{name} could not be had from {asked.origin} (about {asked.megabytes} MB): {error}. "
-            f"With a network {install}{command}, which keeps it in {target}; or put {files_of(name)[0].name} into a "
-            f"folder and set JAXPU_DATA_DIR to it (now {os.environ.get('JAXPU_DATA_DIR') or 'not set'})"
+            f"With a network: {install}{command}, which keeps it in {target}; or put {files_of(name)[0].name} into a "
+            f"folder and set JAXPU_DATA_DIR to it (now {_ready()})"
         ) from None
     if odd:
         raise ValueError(f"{name} from {asked.origin} is not the published set ({'; '.join(odd)}); it is not kept")
     return write(name, arrays, target)
 
 
+def _ready() -> str:
+    """What JAXPU_DATA_DIR says, in words."""
+    folder = os.environ.get("JAXPU_DATA_DIR")
+    if not folder:
+        return "not set"
+    return folder if Path(folder).expanduser().is_dir() else f"{folder}, which is no folder"
+
+
 def from_tfds(name: str) -> Held:
-    """Images by ``tensorflow_datasets.data_source``, which needs no TensorFlow; or by OpenML where it has them."""
-    try:
-        rows = _data_source(name)
-    except ImportError:
-        if name not in OPENML:
-            raise
-        return from_openml(name)
+    """Images by ``tensorflow_datasets.data_source``; by OpenML, or from the authors' archive, where that cannot."""
+    if (rows := _data_source(name)) is None:
+        return from_openml(name) if name in OPENML else archives.photographs()
     arrays = {f"x_{part}": _stacked(row["image"] for row in rows[part]) for part in ("train", "test")}
     labels = {f"y_{part}": np.array([row["label"] for row in rows[part]], np.uint8) for part in ("train", "test")}
     return arrays | labels
 
 
 def _data_source(name: str) -> Any:
-    import tensorflow_datasets as tfds  # pyright: ignore[reportMissingImports]  # an extra, slow to import
-
-    return tfds.data_source(name)
+    """A set by TensorFlow Datasets; None without it, and where it would want TensorFlow to unpack the set first."""
+    try:
+        import tensorflow_datasets as tfds  # pyright: ignore[reportMissingImports]  # an extra, slow to import
+    except ImportError:
+        return None
+    if importlib.util.find_spec("tensorflow") is not None:
+        return tfds.data_source(name)
+    try:
+        return tfds.data_source(name, download=False)
+    except (AssertionError, NotImplementedError, ValueError):  # it is not there, unpacked
+        return None
 
 
 def _stacked(images: Iterable[Any]) -> np.ndarray:
@@ -127,11 +141,13 @@ def _connect4(letters: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, list
 
 
 def from_reviews(name: str) -> Held:
-    """Film reviews by TensorFlow Datasets, as sentence embeddings."""
-    rows = _data_source("imdb_reviews")
+    """Film reviews by TensorFlow Datasets, or from their authors' archive, as sentence embeddings."""
+    if (rows := _data_source("imdb_reviews")) is None:
+        rows_of: Any = archives.reviews()
+    else:
+        rows_of = {part: [(row["text"], row["label"]) for row in rows[part]] for part in ("train", "test")}
     arrays: Held = {"classes": np.array(["neg", "pos"])}
-    for part in ("train", "test"):
-        read_rows = [(row["text"], row["label"]) for row in rows[part]]
+    for part, read_rows in rows_of.items():
         texts = [text.decode() if isinstance(text, bytes) else str(text) for text, _ in read_rows]
         arrays |= {f"x_{part}": embedded(texts), f"y_{part}": np.array([label for _, label in read_rows], np.int8)}
     return arrays

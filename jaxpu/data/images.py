@@ -25,6 +25,8 @@ class Images(NamedTuple):
 def mnist(*, rows: int | None = None, test_rows: int | None = None) -> Dataset:
     """Handwritten digits as 28 x 28 grey values in [-1, 1]; positive = even digits.
 
+    As all images here they are kept as bytes (``x``), and are what :meth:`Dataset.features` says.
+
     Args:
         rows: use the first so many training images; None uses all 60,000. test_rows: use the first so many test images;
             None uses a sixth as many as of training, all 10,000 if rows is None.
@@ -93,10 +95,13 @@ def alzheimer_mri(*, rows: int | None = None, size: int = 128) -> Dataset:
     if not 1 <= size <= x.shape[1] or x.shape[1] % size:
         raise ValueError(f"size is {size}, expected {x.shape[1]} or a number that divides it")
     side = x.shape[1] // size
-    small = x[kept].reshape(len(kept), size, side, size, side).mean(axis=(2, 4), dtype=np.float32)
+    grey = x[kept]
+    if side > 1:
+        grey = scaled(grey.reshape(len(kept), size, side, size, side).mean(axis=(2, 4), dtype=np.float32))
     return Dataset(
         name="alzheimer_mri",
-        x=scaled(small),
+        x=grey,
+        levels=_levels() if side == 1 else None,
         y=(held["y"] == classes.index("NonDemented")).astype(np.int8)[kept],
         description=first_line(alzheimer_mri.__doc__),
         source="Falah (2023), Alzheimer MRI, Hugging Face; pictures of Kumar, Shastri (2022), Kaggle",
@@ -116,11 +121,12 @@ def _dataset(
     unit: int = 0,
 ) -> Dataset:
     images = read_images(name, *rows)
-    x = np.concatenate([images.x_train, images.x_test]).astype(np.float32)
+    x = np.concatenate([images.x_train, images.x_test])
     classes = np.concatenate([images.y_train, images.y_test])
     return Dataset(
         name=name,
-        x=x / 255 if unit else scaled(x),
+        x=x,
+        levels=_levels(unit),
         y=np.isin(classes, positive).astype(np.int8),
         description=first_line(doc),
         source=source,
@@ -138,6 +144,12 @@ def scaled(grey: Float32[np.ndarray, "..."]) -> Float32[np.ndarray, "..."]:
     [-1.0, 1.0]
     """
     return (grey / 255 - 0.5) / 0.5
+
+
+def _levels(unit: int = 0) -> Float32[np.ndarray, " 256"]:
+    """The feature that each byte stands for, in [-1, 1], or in [0, 1] where ``unit`` is 1."""
+    grey = np.arange(256, dtype=np.float32)
+    return grey / 255 if unit else scaled(grey)
 
 
 def read_images(name: str, rows: int | None = None, test_rows: int | None = None) -> Images:

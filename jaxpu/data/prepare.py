@@ -99,7 +99,8 @@ def _prepare(c: DataConfig, dataset: Dataset, seed: int) -> Prepared:
         )
     mean, sd = np.zeros(dataset.x.shape[1:], np.float32), np.ones(dataset.x.shape[1:], np.float32)
     if dataset.standardize:
-        mean, sd = sampling.standardization(dataset.x, split.train)
+        seen = dataset.features(split.train)
+        mean, sd = sampling.standardization(seen, np.arange(len(seen)))
     outside = arrays(c, dataset).outside
     rows = _rows(split, labeled, mean, sd, outside)
     counts = np.bincount(labels[rows.train], minlength=int(labels.max(initial=1)) + 1)
@@ -171,7 +172,7 @@ def _labeled(c: DataConfig, dataset: Dataset, split: sampling.Split, seed: int) 
     sampled = [_sample(c, dataset, rows, key, score) for rows, key in parts]
     (labeled, unlabeled, priors), (val_labeled, val_unlabeled, _) = sampled
     if c.prior == "estimate":
-        priors = {c.prior: _estimated(dataset.x[split.train], labeled, unlabeled, seed)}
+        priors = {c.prior: _estimated(dataset.features(split.train), labeled, unlabeled, seed)}
     prior = (priors[c.prior] if isinstance(c.prior, str) else c.prior) * c.prior_scale
     both, val_both = np.concatenate([labeled, unlabeled]), np.concatenate([val_labeled, val_unlabeled])
     return _Labeled(both, len(labeled), val_both, len(val_labeled), prior)
@@ -230,5 +231,5 @@ def _score(dataset: Dataset, train: np.ndarray) -> np.ndarray:
     """The propensity score of all rows, fitted on the training rows; computed once for all label frequencies."""
     key = digest(dataset.content, train.tolist())
     if key not in _SCORES:
-        keep(_SCORES, key, sampling.propensity_score(dataset.x, dataset.truth, train), most=64)
+        keep(_SCORES, key, sampling.propensity_score(dataset.features(), dataset.truth, train), most=64)
     return _SCORES[key]

@@ -69,5 +69,5 @@ def _scores(run: Run, kept: Any) -> np.ndarray:
     """Logits of all rows of its dataset by a run of the kind ``pu``."""
     if run.run_id not in _SCORES:
         dataset = data.load(run.cell.data)
-        _SCORES[run.run_id] = predict.logits(run.cell, dataset, run.seed, kept, dataset.x).astype(float)
+        _SCORES[run.run_id] = predict.logits(run.cell, dataset, run.seed, kept, dataset.features()).astype(float)
     return _SCORES[run.run_id]

@@ -93,7 +93,7 @@ def classifiers(config: RatingsConfig, seed: int) -> tuple[np.ndarray, np.ndarra
     source = data.load(config.dataset)
     rng = np.random.default_rng([seed, 0])
     rows = thinned(source.truth, config.rate, rng)
-    x, y = source.x[rows].reshape(rows.size, -1), source.truth[rows].astype(int)
+    x, y = source.features(rows).reshape(rows.size, -1), source.truth[rows].astype(int)
     labeled = _stratified(y, config.labeled, rng)
     folds = StratifiedKFold(5, shuffle=True, random_state=seed)
     ratings = np.empty((len(KINDS), rows.size))

@@ -40,7 +40,7 @@ class NetworkFit(Fit):
     @functools.cached_property
     def scores(self) -> Float[np.ndarray, "seeds n"]:
         """Logits of the rows, one a seed: above 0 where p > 1/2. The networks were trained on most of them."""
-        return dataclasses.replace(self.scorer, dense=None).logits(self.dataset.x)
+        return dataclasses.replace(self.scorer, dense=None).logits(self.dataset.features())
 
     @functools.cached_property
     def score(self) -> Float[np.ndarray, " n"]:

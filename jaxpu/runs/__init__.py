@@ -67,6 +67,7 @@ __all__ = [
     "read_provenance",
     "read_sealed",
     "run",
+    "stand",
     "took",
     "versions",
     "write_frame",
@@ -117,3 +118,18 @@ def run(
         if fresh:
             store.remove()
         return engine.go(store)
+
+
+def stand(experiment: Any, kind: Kind, folder: Path) -> None:
+    """Put what has finished of an interrupted experiment into its folder, to be reported as it stands.
+
+    ``runs.parquet`` has the runs that are there, provenance how many are not (``unfinished``); :func:`run` goes on.
+
+    Raises:
+        ResultsError: as :func:`run`; no run is finished.
+    """
+    from jaxpu.runs.engine import Engine
+
+    engine = Engine(experiment, kind, lambda progress: None)
+    with locked(folder):
+        engine.stand(Folder(folder))

@@ -89,6 +89,11 @@ class Engine:
         self._waves(store)
         return self._finish(store, wanted)
 
+    def stand(self, store: Folder) -> Outcome:
+        """Record what a store holds so far, as it stands, and run nothing."""
+        self._used = self.placements
+        return self._finish(store, [run.run_id for run in self.runs])
+
     def _tell(self, note: str = "") -> None:
         self._watch(Progress(len(self._finished), len(self.runs), self._epochs, note))
 
@@ -190,7 +195,9 @@ class Engine:
         if recorded is None:
             raise NothingFinished(f"no run of {self.experiment.name} finished: {'; '.join(self._failures)}")
         runs = named(recorded, self.runs)
-        provenance = store.finish(runs, self._provenance, whole=not self._failures)
+        left = len(wanted) - runs["run_id"].n_unique()
+        told = {"unfinished": left} if left else {}
+        provenance = store.finish(runs, lambda: self._provenance() | told, whole=not left)
         return Outcome(runs, provenance, tuple(self._failures), store.kept)
 
     def _provenance(self) -> dict[str, Any]:

@@ -50,6 +50,8 @@ def took(provenance: Mapping[str, Any]) -> str:
     >>> took({"compile_seconds": 8.0, "run_seconds": 31.4}), took({"compile_seconds": 20.0, "run_seconds": 700.0})
     ('39 s', '12 min')
     """
+    if provenance.get("unfinished"):
+        return f"{provenance['unfinished']} more not finished,"
     seconds = provenance["compile_seconds"] + provenance["run_seconds"]
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec, Sharding
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt8
 
 from jaxpu import models
 from jaxpu.config import ModelConfig
@@ -31,9 +31,10 @@ class Data(NamedTuple):
         n_labeled, n_train: how many of ``train`` are labeled positives, and how many are no padding.
         n_val_labeled, n_val_pu: the same of ``val_pu``.
         outside: rows that come from elsewhere and have no label; there may be none.
+        levels: where x holds bytes, the feature that each of the 256 stands for; None where it holds features.
     """
 
-    x: Float[Array, "rows ..."]
+    x: Float[Array, "rows ..."] | UInt8[Array, "rows ..."]
     y: Int[Array, " rows"]
     train: Rows
     val: Rows
@@ -46,6 +47,7 @@ class Data(NamedTuple):
     n_val_labeled: Int[Array, ""]
     n_val_pu: Int[Array, ""]
     outside: Int[Array, " o"]
+    levels: Float[Array, " 256"] | None = None
 
     @property
     def labeled(self) -> Float[Array, " n"]:
@@ -178,8 +180,14 @@ Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
 
 
 def features(data: Data, rows: Array) -> Array:
-    """Standardised inputs of the given rows."""
-    return (data.x[rows] - data.mean[None]) / data.sd[None]
+    """Standardised inputs of the given rows.
+
+    >>> of = Data(jnp.uint8([[0], [255]]), *[jnp.zeros(1)] * 5, jnp.float32([1]), *[jnp.zeros(1)] * 5)
+    >>> features(of._replace(levels=jnp.linspace(-1, 1, 256)), jnp.int32([1, 0])).tolist()
+    [[1.0], [-1.0]]
+    """
+    x = data.x[rows] if data.levels is None else data.levels[data.x[rows]]
+    return (x - data.mean[None]) / data.sd[None]
 
 
 def updates(data: Data, config: Config) -> Int[Array, ""]:

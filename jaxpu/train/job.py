@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from jaxpu import config, data, functions, models, train
@@ -112,9 +111,8 @@ def _job(runs: Sequence[Run], dataset: Dataset | None) -> Job:
         prepared = data.prepare(run.cell.data, source, run.seed)
         return Inputs(prepared.rows.padded(n_train, n_val_pu), traced_part(run.cell, prepared, together))
 
-    shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
     keep = firsts[0].cell.selection.keep_best
-    return Job(static, shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep, every=static.evaluate_every)
+    return Job(static, arrays.shared, tuple(runs), inputs, static.epochs, FUNCTIONS, keep, every=static.evaluate_every)
 
 
 def static_part(
@@ -206,12 +204,12 @@ def inputs(
     source = dataset or data.load(cell.data)
     prepared, shared = data.prepare(cell.data, source, seed), data.arrays(cell.data, source)
     hyper = traced_part(cell, prepared, together)
-    arrays = _data({"x": jnp.asarray(shared.x), "y": jnp.asarray(shared.y, jnp.int32)}, Inputs(prepared.rows, hyper))
+    arrays = _data(jax.tree.map(jnp.asarray, shared.shared), Inputs(prepared.rows, hyper))
     return train.key_of(seed), arrays, static_part(cell, source, prepared, together), hyper
 
 
 def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
-    return train.Data(shared["x"], shared["y"], *map(jnp.asarray, own.rows))
+    return train.Data(shared["x"], shared["y"], *map(jnp.asarray, own.rows), levels=shared.get("levels"))
 
 
 def _init(static: train.Config, key: Array, shared: dict[str, Array], own: Inputs) -> train.State:

@@ -126,8 +126,7 @@ def jobs(experiment: GuidedExperiment, runs: Sequence[Run]) -> list[Job]:
 
 def _job(static: Static, runs: Sequence[Run], keep: bool) -> Job:
     source = _source(runs[0].cell)
-    arrays = data.arrays(runs[0].cell.data, source)
-    shared = {"x": arrays.x, "y": arrays.y.astype(np.int32)}
+    shared = data.arrays(runs[0].cell.data, source).shared
     given = functools.partial(inputs, source=source, static=static)
     return Job(
         static, shared, tuple(runs), given, static.train.epochs, FUNCTIONS, keep, every=static.train.evaluate_every
@@ -206,7 +205,7 @@ def _nobody(static: train.Config, shape: tuple[int, ...]) -> models.Variables:
 
 def _data(shared: dict[str, Array], own: Inputs) -> train.Data:
     y = shared["y"].at[own.wrong.rows].set(own.wrong.labels) if len(own.wrong.rows) else shared["y"]
-    return train.Data(shared["x"], y, *map(jnp.asarray, own.rows))
+    return train.Data(shared["x"], y, *map(jnp.asarray, own.rows), levels=shared.get("levels"))
 
 
 def _key(key: Array, own: Inputs) -> Array:
