@@ -87,21 +87,6 @@ def _cache_folder() -> str:
         return ""
 
 
-@dataclasses.dataclass(frozen=True)
-class _WithData:
-    """A kind of experiment on a dataset that stands in no registry, or with functions that have no name."""
-
-    kind: Any
-    options: dict[str, Any]
-    dataset: Dataset | None
-
-    def runs(self, experiment: Any) -> Any:
-        return self.kind.runs(experiment, self.dataset, **self.options)
-
-    def jobs(self, experiment: Any, found: Any) -> Any:
-        return self.kind.jobs(experiment, found, self.dataset)
-
-
 def sweep(
     experiment: Experiment | Mapping[str, Any],
     *,
@@ -175,7 +160,7 @@ def gather(folder: str | Path, *, data: Dataset | None = None) -> tuple[Any, "pl
 def _kind(experiment: Any, data: Dataset | None, *, nameless: bool = False) -> Any:
     kind = kinds.kind_of(experiment)
     if experiment.kind in ("pu", "multiclass"):
-        return _WithData(kind, {"nameless": nameless}, data)
+        return kinds.WithData(kind, {"nameless": nameless}, data)
     if data is not None:
         raise ConfigError(f"data: an experiment of kind {experiment.kind} has data of its own; leave data out")
     return kind

@@ -1,9 +1,11 @@
 """The kinds of experiments: what knows the runs and jobs of each. A module is imported when its kind is asked for."""
 
+import dataclasses
 import importlib
 from typing import Any
 
 from jaxpu.config import KINDS as CONFIGURED
+from jaxpu.data import Dataset
 from jaxpu.runs.job import Kind
 
 KINDS: dict[str, str] = {
@@ -27,3 +29,20 @@ def kind_of(experiment: Any) -> Kind:
     """
     module: Any = importlib.import_module(KINDS[experiment.kind])
     return module
+
+
+@dataclasses.dataclass(frozen=True)
+class WithData:
+    """A kind of experiment on a dataset that stands in no registry, or with functions that have no name."""
+
+    kind: Any
+    options: dict[str, Any]
+    dataset: Dataset | None
+
+    def runs(self, experiment: Any) -> Any:
+        """Its runs, on that dataset."""
+        return self.kind.runs(experiment, self.dataset, **self.options)
+
+    def jobs(self, experiment: Any, found: Any) -> Any:
+        """Its jobs, on that dataset."""
+        return self.kind.jobs(experiment, found, self.dataset)

@@ -89,7 +89,7 @@ class Engine:
         self._waves(store)
         return self._finish(store, wanted)
 
-    def stand(self, store: Folder) -> Outcome:
+    def stand(self, store: Store) -> Outcome:
         """Record what a store holds so far, as it stands, and run nothing."""
         self._used = self.placements
         return self._finish(store, [run.run_id for run in self.runs])
