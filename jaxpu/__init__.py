@@ -12,16 +12,17 @@ Importing this package costs nothing; import what you need from it:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxpu.api import Fit, fit, gather, set_up, sweep
+    from jaxpu.api import fit, gather, set_up, sweep
+    from jaxpu.fitted import Fit
 
 __version__ = "0.1.0"
 __all__ = ["Fit", "fit", "gather", "set_up", "sweep"]
 
 
 def __getattr__(name: str) -> Any:
-    """The functions of :mod:`jaxpu.api`, imported when they are asked for."""
+    """The functions of :mod:`jaxpu.api` and what :func:`fit` returns, imported when they are asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'jaxpu' has no attribute {name!r}")
-    from jaxpu import api
+    import importlib
 
-    return getattr(api, name)
+    return getattr(importlib.import_module("jaxpu.fitted" if name == "Fit" else "jaxpu.api"), name)

@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 Scenario = Literal["case_control", "single_set", "single_set_overlap"]
 
 
-def __getattr__(name: str) -> Any:
-    """What :func:`fit` returns, imported when it is asked for: experiments do without scikit-learn."""
-    if name != "Fit":
-        raise AttributeError(f"module 'jaxpu.api' has no attribute {name!r}")
-    from jaxpu.fitted import Fit
-
-    return Fit
-
-
 def set_up(
     devices: int | None = None,
     cache: str | Path | None = None,
