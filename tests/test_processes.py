@@ -124,7 +124,7 @@ def test_the_command_splits_the_rows_of_a_step_between_processes(tmp_path, start
     with pytest.raises(SystemExit) as end:
         cli.main(["run", str(tmp_path / "tiny.yaml"), "--out", str(tmp_path / "one"), "--quiet"])
     assert not end.value.code
-    same_files(tmp_path / "one", tmp_path / "two", "runs.parquet", "summary.parquet")
+    same_files(tmp_path / "one", tmp_path / "two", "runs.parquet", "summary.csv")
     provenance = runs.read_provenance(tmp_path / "two")
     assert provenance
     assert provenance["placement"][0]["mesh"] == {"run": 1, "batch": 2}
