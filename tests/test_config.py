@@ -497,6 +497,8 @@ def test_defaults_are_those_that_recorded_runs_were_made_with():
             "mixed_weight": 1.0,
             "anchor": 1.0,
             "pairing": "labeled_positives",
+            "alpha": None,
+            "at_least_half": False,
             "detach": True,
             "same_dropout": False,
             "floor": 0.0,

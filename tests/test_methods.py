@@ -431,7 +431,17 @@ def test_who_skips_a_batch_without_labeled_rows_is_as_in_the_code_that_methods_c
     steps = {name for name, method in METHODS.items() if not skips_without_positives(method)}
     supervised = {"pn", "pn_mse", "pn_mae", "pn_mae_mse", "pn_bonus", "pn_encouraging", "pn_focal", "pn_naive"}
     supervised |= {"pn_mixup", "pn_regmixup", "pn_cutmix"}
-    assert steps == supervised | {"upu", "nnpu", "nnpu_clip", "nnpusb", "pudra", "pudra_softplus", "dist_pu"}
+    assert steps == supervised | {
+        "upu",
+        "nnpu",
+        "nnpu_clip",
+        "nnpusb",
+        "pudra",
+        "pudra_softplus",
+        "dist_pu",
+        "cvir",
+        "lbe",
+    }
     assert skips_without_positives(Method(lambda z, labeled: z.mean()))
     assert not skips_without_positives(Method(lambda z, labeled, *, y: z.mean()))
     warm_up = [{"until": 0.5, "risk": "nnpu"}]

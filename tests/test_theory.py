@@ -63,7 +63,7 @@ def test_all_risks_but_one_have_a_slope_at_a_point():
 
 @pytest.mark.parametrize("name", CLOSED_RISKS)
 def test_risks_have_their_closed_slopes(name):
-    p, pi = np.meshgrid(P, [0.1, 0.4, 0.7])
+    p, pi = np.meshgrid(P, [0.11, 0.41, 0.71])
     shape = geometry.risk_shape(name, jnp.asarray(p), jnp.asarray(pi))
     np.testing.assert_allclose(shape.slope, CLOSED_RISKS[name](p, pi), rtol=1e-4, atol=1e-6)
     if name == "p3mix_e":
