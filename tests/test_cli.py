@@ -156,7 +156,7 @@ def test_nothing_is_lost_where_a_run_dies_after_its_last_epoch(finished, written
     whole = pl.read_parquet(folder / "runs.parquet")
     words = ("run", written, "--out", tmp_path, "--seeds", 2, PAIR, "--quiet")
     # all runs are in parts/, none gathered yet: with and without what an earlier, smaller sweep had gathered
-    monkeypatch.setattr(cli, "_publish", lambda *_: None)  # the page is another test's
+    monkeypatch.setattr("jaxpu.cli.finished.publish", lambda *_: None)  # the page is another test's
     for earlier in (None, whole.filter(seed=0)):
         runs.write_frame(tmp_path / "parts" / "0123456789abcdef.parquet", whole)
         (tmp_path / "runs.parquet").unlink(missing_ok=True)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
@@ -50,6 +50,9 @@ def expected(z: np.ndarray, y: np.ndarray) -> dict[str, float]:
 @given(st.integers(0, 10_000))
 def test_values_are_those_of_scikit_learn(seed):
     z, y = drawn(seed)
+    p = np.sort(softmax(z), axis=0)
+    apart = np.diff(p, axis=0) / p[1:]
+    assume(((apart == 0) | (apart > 5e-7)).all())  # what float32 cannot tell apart is a tie here and none there
     for name, value in expected(z, y).items():
         assert float(FUNCTIONS[name](jnp.asarray(z), jnp.asarray(y))) == pytest.approx(value, abs=2e-6), name
 

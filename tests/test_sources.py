@@ -228,7 +228,7 @@ def test_images_from_tensorflow_datasets_are_kept_and_not_fetched_again(nowhere,
     data = load("mnist")
     monkeypatch.setitem(sys.modules, "tensorflow_datasets", None)
     np.testing.assert_array_equal(load("mnist").x, data.x)
-    np.testing.assert_allclose(data.x[20], arrays["x_test"][0] / 127.5 - 1, atol=1e-6)
+    np.testing.assert_allclose(data.features()[20], arrays["x_test"][0] / 127.5 - 1, atol=1e-6)
     file = sources.found("mnist")
     assert file.with_name("mnist.npz.sha256").read_text().split()[0] == hashlib.sha256(file.read_bytes()).hexdigest()
 

@@ -91,7 +91,7 @@ def p3mix_e(
     Example:
         >>> z, s = jnp.array([0.0, 0.0]), jnp.array([1, 0])
         >>> round(float(p3mix_e(z, s)), 4)  # (1 + 1 + 0.01 - 0.5) log 2
-        1.0466
+        1.0467
     """
     check_range("lower", lower, 0, 1)
     check_range("upper", upper, 0, 1)

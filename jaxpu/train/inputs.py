@@ -182,8 +182,9 @@ Weigh = Callable[[Seen], Array | tuple[Array, dict[str, Scalar]]]
 def features(data: Data, rows: Array) -> Array:
     """Standardised inputs of the given rows.
 
-    >>> of = Data(jnp.uint8([[0], [255]]), *[jnp.zeros(1)] * 5, jnp.float32([1]), *[jnp.zeros(1)] * 5)
-    >>> features(of._replace(levels=jnp.linspace(-1, 1, 256)), jnp.int32([1, 0])).tolist()
+    >>> none = Data(*[jnp.zeros(1)] * 13)._replace(sd=jnp.ones(1))
+    >>> images = none._replace(x=jnp.uint8([[0], [255]]), levels=jnp.linspace(-1, 1, 256))
+    >>> features(images, jnp.int32([1, 0])).tolist()
     [[1.0], [-1.0]]
     """
     x = data.x[rows] if data.levels is None else data.levels[data.x[rows]]
