@@ -1,5 +1,6 @@
 """The command as people use it: what a run leaves behind, what it says, and how it ends."""
 
+import dataclasses
 import json
 import os
 import re
@@ -149,6 +150,12 @@ def test_report_rewrites_the_same_bytes(finished, capsys):
     assert code == 0
     assert f"page: {folder / 'report.html'}" in out
     assert contents(folder) == before
+
+
+def test_options_that_take_a_value_are_known_as_such_wherever_they_stand():
+    fields = {f"--{field.name.replace('_', '-')}": field for field in dataclasses.fields(cli.Run)}
+    flags = {name for name, field in fields.items() if field.type in (bool, "bool")}
+    assert fields.keys() - flags - {"--config", "--overrides", arguments.SEVERAL} == {*arguments.VALUED}
 
 
 def test_nothing_is_lost_where_a_run_dies_after_its_last_epoch(finished, written, tmp_path, capsys, monkeypatch):

@@ -10,7 +10,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = ("--seeds", "--out", "--shard", "--executor", "--address", "--workers", "--distributed", "--process")
+VALUED = (
+    "--seeds",
+    "--out",
+    "--shard",
+    "--executor",
+    "--address",
+    "--workers",
+    "--distributed",
+    "--process",
+    "--track",
+)
 """Options of ``jaxpu run`` that are followed by a value."""
 SEVERAL = "--datasets"
 """The option that is followed by words up to the next option or override."""

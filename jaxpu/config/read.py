@@ -167,8 +167,11 @@ def _written(value: Any) -> Any:
 
 
 def config_folders() -> list[Path]:
-    """Where configurations are looked for by name: ``configs`` here, then those that come with the package."""
-    return [folder for folder in (Path("configs"), Path(__file__).parents[1] / "configs") if folder.is_dir()]
+    """Where configurations are looked for by name: ``configs`` here, then those of the wheel, or of the checkout."""
+    package = Path(__file__).parents[1]
+    checkout = package.parent / "configs" if (package.parent / "pyproject.toml").is_file() else package / "configs"
+    places = {folder.resolve(): folder for folder in (checkout, package / "configs", Path("configs"))}
+    return [folder for folder in reversed(places.values()) if folder.is_dir()]
 
 
 def list_configs(folders: Iterable[Path] | None = None) -> dict[str, Path]:
