@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from jaxpu.report.study import Results
 
 
+MOST_COLUMNS = 3
+"""Points of a grid that stand side by side; more stand below each other, so that a table fits on a page."""
+
+
 class Placeholders:
     """What a study's text may ask for; ``pictures`` are the experiments' figures that it placed."""
 
@@ -99,7 +103,7 @@ class Placeholders:
         return number(value, digits) if isinstance(value, float) else setting(value)
 
     def means(self, experiment: str, metric: str, selection: str = "", digits: int = 3) -> Markdown:
-        """Means with intervals of a metric: a row a method, a column a point of the grid."""
+        """Means with intervals of a metric: a row a method, a column a point of the grid, or the other way round."""
         summary = self.results.frame(experiment, "summary").filter(pl.col("metric") == metric).collect()
         if selection and "selection" in summary.columns:
             summary = summary.filter(pl.col("selection") == selection)
@@ -110,10 +114,12 @@ class Placeholders:
         found = {(row["method"], row["point"]): row for row in summary.iter_rows(named=True)}
         if len(found) < summary.height:
             raise PageError(f"{experiment}: several rows for a method and point of {metric!r}: name the selection")
-        rows = [
-            [code(method), *(mean(found.get((method, point)), digits) for point in points)]
-            for method in summary["method"].unique(maintain_order=True)
-        ]
+        methods = summary["method"].unique(maintain_order=True).to_list()
+        cells = [[mean(found.get((method, point)), digits) for point in points] for method in methods]
+        if len(points) > MOST_COLUMNS:
+            rows = [[point or "–", *row] for point, row in zip(points, zip(*cells, strict=True), strict=True)]
+            return table([metric_name(metric), *map(code, methods)], rows)
+        rows = [[code(method), *row] for method, row in zip(methods, cells, strict=True)]
         return table(["method", *(point or metric_name(metric) for point in points)], rows)
 
     def numbers(self, experiment: str, metrics: Sequence[str], selection: str = "last") -> Markdown:
