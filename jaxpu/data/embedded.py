@@ -56,7 +56,7 @@ def digits(*, as_images: int = 0) -> Dataset:
     """
     from sklearn.datasets import load_digits  # takes a second to import
 
-    x, digit = load_digits(return_X_y=True)
+    x, digit = map(np.asarray, load_digits(return_X_y=True))
     return Dataset(
         name="digits",
         x=(x / 16).astype(np.float32).reshape((-1, 8, 8) if as_images else (-1, 64)),
