@@ -12,8 +12,7 @@ Importing this package costs nothing; import what you need from it:
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxpu.api import fit, gather, set_up, sweep
-    from jaxpu.fitted import Fit
+    from jaxpu.api import Fit, fit, gather, set_up, sweep
 
 __version__ = "0.1.0"
 __all__ = ["Fit", "fit", "gather", "set_up", "sweep"]

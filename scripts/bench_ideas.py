@@ -6,20 +6,9 @@ Workload W1 of scripts/bench.py, one seed, steps alone without evaluation. CPU t
 cost little; rounds are interleaved, ratios are taken within a round, median [quartiles]. A row takes one idea back, or
 leaves a part out, which bounds what ideas about it can give. All rows but those bounds train the same numbers.
 
-Tried on two shared cores under full load (9 rounds of 60 steps), each against the step before any of them:
-
-| idea | speed | kept |
-|---|---|---|
-| halves of a word by a broadcast shift, not a concatenation | 0.97 [0.93, 0.98] | with the next alone |
-| and ReLU with dropout in one, whose gradient reads what came out | 1.02 [1.01, 1.05] | yes |
-| and Threefry written out, computed where it is used (each word twice) | 1.02 [1.01, 1.05] | no |
-| and Threefry written out, in a loop over two halves, so once | 1.08 [1.06, 1.10] | yes |
-| and the update in a branch, so in place: no copies of parameters and moments | 1.09 [1.08, 1.12] | yes |
-| no dropout at all: the bound | 1.13 [1.05, 1.14] | - |
-| four decisions of 8 bits a word, or a murmur3 counter (at 941b0af, a quiet core) | 1.12, 1.11 | no: other numbers |
-| XLA's flags for vectors of 512 bits, fast math, emitters (at 941b0af) | 1.00 | no |
-
-With the bits of ``jax.random`` as they are, 4 of 12 points are left of dropout: too few for another generator.
+Not rows, since they would train other numbers or gained nothing: four decisions of 8 bits a random word and a counter
+hashed by murmur3 in place of Threefry (another generator would have to pass a battery of tests first), XLA's flags for
+vectors of 512 bits, fast math and fusion emitters.
 """
 
 import argparse
@@ -37,7 +26,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from jaxpu import config, models
+from jaxpu import config, models, runs
 from jaxpu.models import layers, presets
 from jaxpu.train import job, loop, step
 
@@ -127,6 +116,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    began = time.monotonic()
     made = {name: Steps(name) for name in (*IDEAS, *BOUNDS)}
     for one in made.values():
         one.run()
@@ -135,7 +125,10 @@ def main() -> None:
         names = list(made)
         for name in names[start % len(names) :] + names[: start % len(names)]:
             found[name].append(made[name].run())
-    text = f"# What ideas about a step are worth\n\n`python scripts/bench_ideas.py`; {given.rounds} rounds.\n\n"
+    made_by = runs.commit()
+    where = f"commit {str(made_by['commit'])[:9]}{' and changes' if made_by['dirty'] else ''}, jax {jax.__version__}"
+    text = f"# What ideas about a step are worth\n\n`python scripts/bench_ideas.py`; {given.rounds} rounds of "
+    text += f"{made['as it is'].steps} steps, {time.monotonic() - began:.0f} s, {where}, one CPU core.\n\n"
     text += table(found)
     print(text)
     if given.out:

@@ -155,7 +155,12 @@ def test_report_rewrites_the_same_bytes(finished, capsys):
 def test_options_that_take_a_value_are_known_as_such_wherever_they_stand():
     fields = {f"--{field.name.replace('_', '-')}": field for field in dataclasses.fields(cli.Run)}
     flags = {name for name, field in fields.items() if field.type in (bool, "bool")}
-    assert fields.keys() - flags - {"--config", "--overrides", arguments.SEVERAL} == {*arguments.VALUED}
+    assert fields.keys() - flags - {"--config", "--overrides", arguments.SEVERAL} == {*cli.VALUED}
+    assert arguments.in_order(["run", "quick", "--track", "mlflow", "a=1"], cli.VALUED)[2:] == [
+        "a=1",
+        "--track",
+        "mlflow",
+    ]
 
 
 def test_nothing_is_lost_where_a_run_dies_after_its_last_epoch(finished, written, tmp_path, capsys, monkeypatch):

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
@@ -66,6 +66,10 @@ class Run:
     """Train nothing: say how many cells, runs and programs there are, and how much memory and time they take."""
 
 
+VALUED = tuple(f"--{field.name.replace('_', '-')}" for field in fields(Run) if field.default is None)
+"""Options of ``jaxpu run`` that are followed by a value."""
+
+
 @dataclass(frozen=True)
 class Report:
     """Write the tables, figures and page of a results folder again, or of what an interrupted run has finished.
@@ -119,7 +123,7 @@ Command = (
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point: parse, do, and exit with 0 (done), 1 (some runs failed), 2 (bad input) or 130 (interrupted)."""
-    arguments = in_order(sys.argv[1:] if arguments is None else arguments)
+    arguments = in_order(sys.argv[1:] if arguments is None else arguments, VALUED)
     if arguments[:1] == ["--version"]:
         arguments = ["version"]
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # XLA's log lines are for its developers
@@ -160,8 +164,6 @@ def _give_up(message: str, status: int) -> NoReturn:
 
 
 def _run(command: Run) -> int:
-    import jax
-
     from jaxpu import api, config, runs, tracking
     from jaxpu.analysis.check import check
 
@@ -197,6 +199,8 @@ def _run(command: Run) -> int:
         print(f"\ninterrupted; {folder} keeps what is done. Go on with: jaxpu {words}", file=sys.stderr)
         return 130
     if command.distributed is not None:
+        import jax
+
         jax.distributed.shutdown()  # once all are here: what comes now is process 0's
     return _ended(folder, experiment, outcome, shard) if first else 0  # what fails, fails in all
 

@@ -6,30 +6,21 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-VALUED = (
-    "--seeds",
-    "--out",
-    "--shard",
-    "--executor",
-    "--address",
-    "--workers",
-    "--distributed",
-    "--process",
-    "--track",
-)
-"""Options of ``jaxpu run`` that are followed by a value."""
 SEVERAL = "--datasets"
 """The option that is followed by words up to the next option or override."""
 
 
-def in_order(arguments: Sequence[str]) -> list[str]:
+def in_order(arguments: Sequence[str], valued: Collection[str] = ()) -> list[str]:
     """The arguments of ``jaxpu run`` with its options behind configuration and overrides; others as they are.
 
-    >>> in_order(["run", "quick", "a=1", "--seeds", "2", "b=3"])
+    Args:
+        arguments: as they were typed. valued: the options that are followed by a value.
+
+    >>> in_order(["run", "quick", "a=1", "--seeds", "2", "b=3"], ["--seeds"])
     ['run', 'quick', 'a=1', 'b=3', '--seeds', '2']
     >>> in_order(["run", "quick", "--datasets", "digits", "spambase", "a=1"])
     ['run', 'quick', 'a=1', '--datasets', 'digits', 'spambase']
@@ -42,7 +33,7 @@ def in_order(arguments: Sequence[str]) -> list[str]:
         if listed:
             options.append(word)
         elif word.startswith("--") and len(word) > 2:
-            options += [word, *([value] if word in VALUED and (value := next(rest, None)) is not None else [])]
+            options += [word, *([value] if word in valued and (value := next(rest, None)) is not None else [])]
         else:
             (options if word.startswith("-") else words).append(word)
     return ["run", *words, *options]

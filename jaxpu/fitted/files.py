@@ -89,15 +89,21 @@ def summary_of(fitted: Fit, command: str = "") -> tuple[dict[str, Any], dict[str
     summary["answer"] = report.own_answer(summary)
     if auto is None:
         return summary, frames
+    more, drawn = _of_auto(auto, ranked)
+    return summary | more, frames | drawn
+
+
+def _of_auto(auto: AutoFit, ranked: pl.DataFrame) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
+    """What is known of cross-fitted candidates alone."""
     assert auto.table is not None
-    found = signs.scar(auto.table, share, auto.probability)
-    odd = signs.suspicious(auto.score, auto.probability, labeled)
-    frames |= {
+    found = signs.scar(auto.table, auto.share, auto.probability)
+    odd = signs.suspicious(auto.score, auto.probability, auto.labeled)
+    frames = {
         "drivers": signs.drivers(auto.table, auto.auto),
         "suspicious": ranked.filter(pl.col("row").is_in((odd + 1).tolist())).reverse(),
         "calibration": calibration(auto),
     }
-    summary |= {
+    summary = {
         "candidates": [
             {"name": name, "auc": area, "scores": name == auto.auto.chosen} for name, area in auto.auto.auc.items()
         ],

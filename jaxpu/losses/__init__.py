@@ -19,13 +19,13 @@ from jaxpu.losses.density_ratio import (
     pudra_softplus,
     variational,
 )
-from jaxpu.losses.dist_pu import binary_entropy, dist_pu, label_distribution
+from jaxpu.losses.dist_pu import dist_pu, label_distribution
 from jaxpu.losses.gradients import GRADIENT_SIZES, gradient_size, logit_gradient
 from jaxpu.losses.labels import distribution, smooth_labels
 from jaxpu.losses.p3mix import p3mix_c, p3mix_e
 from jaxpu.losses.pu import NnpuTerms, nnpu, nnpu_clip, nnpu_terms, nnpusb, upu
 from jaxpu.losses.supervised import pn, pn_naive
-from jaxpu.losses.surrogates import SURROGATES
+from jaxpu.losses.surrogates import SURROGATES, binary_entropy, soft_cross_entropy
 from jaxpu.losses.trimmed import cvir, lbe, lbe_labeling, lbe_posterior
 from jaxpu.losses.weighting import class_counts, effective_number, inverse_frequency, row_weights
 
@@ -72,6 +72,7 @@ __all__ = [
     "pudra_softplus",
     "row_weights",
     "smooth_labels",
+    "soft_cross_entropy",
     "surrogates",
     "upu",
     "variational",

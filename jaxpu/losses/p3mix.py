@@ -14,7 +14,7 @@ from jaxtyping import Bool
 
 from jaxpu.checks import check_range
 from jaxpu.losses.batch import Mixed, clean, mean, sets
-from jaxpu.losses.dist_pu import binary_entropy, soft_cross_entropy
+from jaxpu.losses.surrogates import binary_entropy, soft_cross_entropy
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 LEAST = 1e-4

@@ -194,3 +194,23 @@ def chosen(surrogate: Surrogate, *, log_end: ScalarLike = 0.75, focus: ScalarLik
         raise ValueError(f"surrogate is {surrogate!r}, expected a function or one of {list(SURROGATES)}")
     options = {"encouraging": {"log_end": log_end}, "encouraging_unit": {"log_end": log_end}, "focal": {"gamma": focus}}
     return functools.partial(SURROGATES[surrogate], **options.get(surrogate, {}))
+
+
+def binary_entropy(z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Entropy H(p) = -p log p - (1 - p) log(1 - p) of p = σ(z), from log 2 at z = 0 to 0 at both ends.
+
+    Example:
+        >>> [round(h, 4) for h in binary_entropy(jnp.array([0.0, 3.0, -200.0])).tolist()]
+        [0.6931, 0.1909, 0.0]
+    """
+    return soft_cross_entropy(z, jax.nn.sigmoid(z))
+
+
+def soft_cross_entropy(z: Float[Array, "*shape"], y: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Cross-entropy H(y, p) = -y log p - (1 - y) log(1 - p) of p = σ(z) with a label between 0 and 1.
+
+    Example:
+        >>> round(float(soft_cross_entropy(jnp.array(0.0), jnp.array(0.3))), 4)
+        0.6931
+    """
+    return -y * jax.nn.log_sigmoid(z) - (1 - y) * jax.nn.log_sigmoid(-z)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from jaxpu.checks import check_prior, check_range
 from jaxpu.losses.batch import clean, mean, sets
-from jaxpu.losses.dist_pu import soft_cross_entropy
+from jaxpu.losses.surrogates import soft_cross_entropy
 from jaxpu.types import Labeled, Logits, Mask, Scalar, ScalarLike
 
 

@@ -80,10 +80,8 @@ def update(
         x = lax.with_sharding_constraint(x, config.row_sharding)
     batch = _Batch(x, labeled, data.y[data.train[places]], places, mask.astype(jnp.float32), lam, progress)
     given = {"batch": batch, "carry": carry, "config": config, "hyper": hyper}
-    if config.objective.mixes == "none":
-        loss = functools.partial(_loss, keys, **given)
-    else:
-        loss = functools.partial(_mixed_loss, keys, weigh=weigh, over_rows=over_rows, **given)
+    mixing = {} if config.objective.mixes == "none" else {"weigh": weigh, "over_rows": over_rows}
+    loss: Any = functools.partial(_mixed_loss if mixing else _loss, keys, **given, **mixing)
     if centre is not None:
         loss = _penalised(loss, centre, **given)
     grads, (terms, more, logits, state) = jax.grad(loss, has_aux=True)(carry.params)

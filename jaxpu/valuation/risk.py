@@ -22,6 +22,7 @@ from jax import Array
 from jax.scipy.special import logsumexp
 from jaxtyping import Float, Int
 
+from jaxpu.losses.surrogates import soft_cross_entropy
 from jaxpu.types import Scalar, ScalarLike
 
 
@@ -97,9 +98,8 @@ def positive_unlabeled_risk(
     >>> round(float(positive_unlabeled_risk(teacher, student, 1.0, 0.3)[0]), 4)  # log(1 + e^-2) - log 2
     -0.5662
     """
-    knows, learns = (
-        jax.nn.softplus(-z) + (1 - jnp.broadcast_to(lam + (1 - lam) * soft, z.shape)) * z for z in (teacher, student)
-    )
+    y = jnp.asarray(lam + (1 - lam) * soft)
+    knows, learns = (soft_cross_entropy(z, jnp.broadcast_to(y, z.shape)) for z in (teacher, student))
     return _mean(knows) - _mean(learns)
 
 
