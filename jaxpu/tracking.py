@@ -39,7 +39,7 @@ def send(runs: pl.DataFrame, tracker: Tracker, experiment: Any = None) -> int:
     a {'method': 'vpu', 'seed': 0} [{'epoch': 1, 'loss': 0.5}, {'epoch': 2}]
     1
     """
-    common = {} if experiment is None else _flat(_settings(experiment))
+    common = {} if experiment is None else _settings(experiment)
     names = runs.columns[1 : runs.columns.index("seed") + 1]  # what tells runs apart stands in front
     scalars = [name for name, kind in runs.schema.items() if kind.is_numeric() or kind == pl.Boolean]
     groups = runs.partition_by("run_id", maintain_order=True)
@@ -158,16 +158,11 @@ def _steps(epochs: Epochs) -> list[tuple[int, dict[str, float]]]:
 
 
 def _settings(experiment: Any) -> dict[str, Any]:
-    found: Any = config.load_yaml(config.dump(experiment))
-    return {name: value for name, value in found.items() if name not in BOOKKEEPING}
-
-
-def _flat(settings: Mapping[str, Any], above: str = "") -> dict[str, Any]:
-    """Nested settings by dotted path, without those that are not set."""
-    found: dict[str, Any] = {}
-    for name, value in settings.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{above}{name}.")
-        elif value is not None:
-            found[f"{above}{name}"] = value if isinstance(value, str | int | float) else str(value)
-    return found
+    """What is set for all runs, by dotted path."""
+    found = config.flat(config.written(config.to_dict(experiment)))
+    kept = {path: value for path, value in found.items() if path.partition(".")[0] not in BOOKKEEPING}
+    return {
+        path: value if isinstance(value, str | int | float) else str(value)
+        for path, value in kept.items()
+        if value is not None and value != {}
+    }

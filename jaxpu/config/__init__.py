@@ -11,11 +11,11 @@ from jaxpu.config.data import DataConfig
 from jaxpu.config.experiment import Cell, Experiment
 from jaxpu.config.grid import as_text, grid_types, point_label, points, same
 from jaxpu.config.identity import digest
-from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, on_datasets, parse, read
+from jaxpu.config.read import KINDS, dump, find_config, list_configs, load, on_datasets, parse, read, written
 from jaxpu.config.schema import ModelConfig, SelectionConfig, TrainingConfig
 from jaxpu.config.schema import as_dict as to_dict
 from jaxpu.config.strict_yaml import dump_yaml, load_yaml
-from jaxpu.config.validate import put, validate, value_at
+from jaxpu.config.validate import flat, put, validate, value_at
 from jaxpu.errors import shown, unknown
 from jaxpu.selection import RuleChoice
 from jaxpu.settings import STRICT, ConfigError, PositiveInt, Share
@@ -46,6 +46,7 @@ __all__ = [
     "dump_yaml",
     "expand",
     "find_config",
+    "flat",
     "grid_types",
     "list_configs",
     "load",
@@ -64,4 +65,5 @@ __all__ = [
     "unknown",
     "validate",
     "value_at",
+    "written",
 ]

@@ -154,15 +154,19 @@ def parse(raw: Mapping[str, Any], where: str = "configuration") -> Any:
 
 def dump(experiment: AnyExperiment) -> str:
     """The resolved experiment as YAML."""
-    return dump_yaml(_written(as_dict(experiment)))
+    return dump_yaml(written(as_dict(experiment)))
 
 
-def _written(value: Any) -> Any:
-    """Settings as a file has them, functions and objects by their names."""
+def written(value: Any) -> Any:
+    """Plain settings as a file has them, functions and objects by their names.
+
+    >>> written({"risk": [max, 0.5]})
+    {'risk': ['builtins:max', 0.5]}
+    """
     if isinstance(value, dict):
-        return {name: _written(entry) for name, entry in value.items()}
+        return {name: written(entry) for name, entry in value.items()}
     if isinstance(value, list):
-        return [_written(entry) for entry in value]
+        return [written(entry) for entry in value]
     return value if value is None or isinstance(value, str | int | float) else label(value)
 
 

@@ -90,6 +90,17 @@ def put(tree: dict[str, Any], dotted: str, value: Any) -> None:
     tree[last] = value
 
 
+def flat(settings: Any, path: str = "") -> dict[str, Any]:
+    """Nested settings by dotted path; what holds none is a value.
+
+    >>> flat({"seeds": 2, "training": {"lr": 0.1}, "options": {}})
+    {'seeds': 2, 'training.lr': 0.1, 'options': {}}
+    """
+    if not isinstance(settings, dict) or not settings:
+        return {path: settings}
+    return {k: v for key, value in settings.items() for k, v in flat(value, f"{path}.{key}".strip(".")).items()}
+
+
 def value_at(settings: Any, dotted: str) -> Any:
     """The value at a dotted path of settings, in dataclasses and mappings; None where there is none.
 

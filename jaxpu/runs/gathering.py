@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from jaxpu.config import dump, load_yaml, parse
+from jaxpu.config import dump, flat, load_yaml, parse
 from jaxpu.errors import shown
 from jaxpu.runs.files import Damaged, ResultsError, Unfinished, locked, read_sealed, write_sealed
 from jaxpu.runs.inventory import check_version, gathered, named
@@ -68,19 +68,13 @@ _REMEDY = "Nothing was gathered: repeat these as the others were made, with --fr
 def _differences(by_settings: Mapping[str, Sequence[Shard]]) -> str:
     """In which settings shards differ from those of most, and which."""
     most = max(by_settings, key=lambda text: len(by_settings[text]))
-    usual, told = _flat(json.loads(most)), []
+    usual, told = flat(json.loads(most)), []
     for text, shards in by_settings.items():
-        other = _flat(json.loads(text))
+        other = flat(json.loads(text))
         apart = [path for path in {**usual, **other} if usual.get(path) != other.get(path)]
         words = [f"{path} {shown(other.get(path))} for {shown(usual.get(path))}" for path in apart[:5]]
         told += [f"shard {_listed(shards)} has {', '.join(words)}"] if apart else []
     return "; ".join(told)
-
-
-def _flat(settings: Any, path: str = "") -> dict[str, Any]:
-    if not isinstance(settings, dict) or not settings:
-        return {path: settings}
-    return {k: v for key, value in settings.items() for k, v in _flat(value, f"{path}.{key}".strip(".")).items()}
 
 
 def gather(folder: Path, experiment: Any, kind: Kind) -> tuple[pl.DataFrame, dict[str, Any]]:
