@@ -1,6 +1,6 @@
 """Which mixtures of a labeled positive and an unlabeled row conflict? Writes results/valuation/pu_pairs.json.
 
-    python scripts/pu_pairs.py [--repeats N]     # about three minutes on two cores, offline
+    python scripts/pu_pairs.py [--repeats N]     # ten minutes on two cores, offline
 
 Claim (seed 001, carried over to positive and unlabeled data): mixtures with r̂ > 0 conflict with the failure set; r̂ says
   which unlabeled rows a labeled positive should not be mixed with.
