@@ -1,5 +1,7 @@
 """The benchmark's networks: layers and parameters of the originals, and one convolution in three ways."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 
 from jaxpu import models
 from jaxpu.config import ModelConfig
-from jaxpu.models.convolutional import NETWORKS, convolve, max_pool
+from jaxpu.models.convolutional import NETWORKS, How, convolve, convolve_and_pool, max_pool
 
 SHAPES = {"lenet": (28, 28), "cifar_net": (32, 32, 3), "mri_net": (128, 128)}
 
@@ -83,6 +85,40 @@ def test_pooling_takes_the_largest_of_four_and_leaves_out_an_odd_edge():
     x = np.random.default_rng(0).normal(size=(2, 5, 4, 3)).astype(np.float32)
     expected = [[x[:, 2 * i : 2 * i + 2, 2 * j : 2 * j + 2].max(axis=(1, 2)) for j in range(2)] for i in range(2)]
     np.testing.assert_array_equal(max_pool(jnp.asarray(x)), np.moveaxis(np.array(expected), 2, 0))
+
+
+@pytest.mark.parametrize(
+    ("size", "padding", "shape"), [(5, 0, (9, 8)), (5, 0, (8, 9)), (3, 1, (6, 7)), (2, 0, (5, 4)), (4, 2, (6, 6))]
+)
+def test_convolution_with_pooling_in_one_is_one_after_the_other_and_so_is_its_gradient(size, padding, shape):
+    rng = np.random.default_rng(0)
+    with jax.enable_x64():
+        x, kernel = jnp.asarray(rng.normal(size=(2, *shape, 3))), jnp.asarray(rng.normal(size=(size, size, 3, 4)))
+        bias = jnp.asarray(rng.normal(size=4))
+        ways: tuple[How, ...] = ("patches", "shifts")
+        in_one = [functools.partial(convolve_and_pool, padding=padding, how=how) for how in ways]
+
+        def apart(x, kernel, bias):
+            return jnp.maximum(max_pool(convolve(x, kernel, 1, padding, "lax")) + bias[None, None, None], 0)
+
+        expected = apart(x, kernel, bias)
+        weights = rng.normal(size=expected.shape)
+        slopes = [
+            jax.grad(lambda x, k, b, f=f: (f(x, k, b) * weights).sum(), (0, 1, 2))(x, kernel, bias)
+            for f in (apart, *in_one)
+        ]
+        for found, pooled in zip(slopes[1:], in_one, strict=True):
+            np.testing.assert_allclose(pooled(x, kernel, bias), expected, rtol=1e-12, atol=1e-12)
+            jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-11), found, slopes[0])
+
+
+@pytest.mark.parametrize("how", ["patches", "shifts", "lax"])
+@pytest.mark.parametrize("pixels", [[1, 1, 1, 1], [1, 3, 2, 3], [0, 1, 2, 4]])
+def test_equal_outputs_share_the_gradient_of_the_largest(pixels, how):
+    x = jnp.array(pixels, float).reshape(1, 2, 2, 1)
+    found = jax.grad(lambda x: convolve_and_pool(x, jnp.ones((1, 1, 1, 1)), jnp.zeros(1), how=how).sum())(x)
+    largest = np.array(pixels) == max(pixels)
+    np.testing.assert_allclose(found.ravel(), largest / largest.sum(), rtol=1e-6)
 
 
 def test_lenet_is_its_formula():

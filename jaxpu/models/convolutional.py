@@ -14,9 +14,12 @@ How = Literal["patches", "shifts", "lax"]
 
 
 class Layer(NamedTuple):
-    """One layer: ``conv`` (width, size, stride, padding), ``dense`` (width), ``drop`` (rate), or a word alone."""
+    """One layer: ``conv`` (width, size, stride, padding), ``dense`` (width), ``drop`` (rate), or a word alone.
 
-    kind: Literal["conv", "dense", "drop", "norm", "relu", "pool", "mean", "flat"]
+    ``pooled`` is a convolution, the largest of each 2 x 2 of its outputs, and ReLU.
+    """
+
+    kind: Literal["conv", "pooled", "dense", "drop", "norm", "relu", "pool", "mean", "flat"]
     width: int = 0
     size: int = 3
     stride: int = 1
@@ -44,7 +47,7 @@ def _pair(width: int, rate: float) -> list[Layer]:
 
 
 def _small(width: int) -> list[Layer]:
-    return [Layer("conv", width, size=5, padding=0), POOL, RELU]
+    return [Layer("pooled", width, size=5, padding=0)]
 
 
 NETWORKS: dict[str, tuple[Layer, ...]] = {
@@ -90,7 +93,7 @@ class Convolutional(nn.Module):
             smallest = SMALLEST[self.name_of]
             raise ValueError(f"{self.name_of} wants images of at least {smallest} x {smallest}, got {x.shape[1:3]}")
         for place, layer in enumerate(NETWORKS[self.name_of]):
-            if layer.kind == "conv":
+            if layer.kind in ("conv", "pooled"):
                 x = _Conv(layer, self.how, name=f"conv{place}")(x)
             elif layer.kind == "dense":
                 x = nn.Dense(layer.width, name=f"dense{place}")(x)
@@ -117,6 +120,8 @@ class _Conv(nn.Module):
         width, size = self.layer.width, self.layer.size
         kernel = self.param("kernel", nn.initializers.lecun_normal(), (size, size, x.shape[-1], width))
         bias = self.param("bias", nn.initializers.zeros_init(), (width,))
+        if self.layer.kind == "pooled":
+            return convolve_and_pool(x, kernel, bias, self.layer.padding, self.how)
         return convolve(x, kernel, self.layer.stride, self.layer.padding, self.how) + bias[None, None, None]
 
 
@@ -152,9 +157,7 @@ def convolve(
         [[[8.0, 12.0], [20.0, 24.0]], [[8.0, 12.0], [20.0, 24.0]], [[8.0, 12.0], [20.0, 24.0]]]
     """
     size, _, channels, width = kernel.shape
-    if how is None:
-        small = size * size * channels <= MOST_IN_PATCH
-        how = "lax" if jax.default_backend() != "cpu" else "patches" if small else "shifts"
+    how = how or _best(kernel)
     if how == "lax":
         sides = ((padding, padding), (padding, padding))
         return lax.conv_general_dilated(x, kernel, (stride,) * 2, sides, dimension_numbers=("NHWC", "HWIO", "NHWC"))
@@ -166,6 +169,67 @@ def convolve(
         return jnp.concatenate(moved, axis=-1) @ kernel.reshape(-1, width)
     weights = kernel.reshape(size * size, channels, width)
     return sum((part @ weight for part, weight in zip(moved[1:], weights[1:], strict=True)), moved[0] @ weights[0])
+
+
+def convolve_and_pool(
+    x: Float[Array, "n h w c"],
+    kernel: Float[Array, "size size c d"],
+    bias: Float[Array, " d"],
+    padding: int = 0,
+    how: How | None = None,
+) -> Float[Array, "n half_h half_w d"]:
+    """``relu(max_pool(convolve(x, kernel, 1, padding) + bias))``; with ``patches`` in half the time.
+
+    There the four outputs that are pooled are one row of the matrix product, side by side: of a window that is one
+    pixel larger, by the kernel at its four places. So a quarter of the windows is laid out (of 36 pixels, not 25, for a
+    kernel of 5 x 5), and the largest is taken over an axis, not over neighbors in space. Pixels are brought into
+    blocks of 2 x 2 first, so that a window is made of few long pieces.
+
+    Args:
+        x: images. kernel: weights. bias: of the outputs. padding: zeros on each side. how: as in :func:`convolve`.
+
+    Example:
+        >>> x, kernel = jnp.arange(9.0).reshape(1, 3, 3, 1), jnp.ones((2, 2, 1, 1))
+        >>> [float(convolve_and_pool(x, kernel, jnp.ones(1), how=how)[0, 0, 0, 0]) for how in ("patches", "lax")]
+        [25.0, 25.0]
+    """
+    if (how or _best(kernel)) != "patches":
+        return nn.relu(max_pool(convolve(x, kernel, 1, padding, how) + bias[None, None, None]))
+    size, _, channels, width = kernel.shape
+    half = size // 2 + 1  # blocks of 2 x 2 pixels along a window that two outputs share
+    out_h, out_w = ((length + 2 * padding - size + 1) // 2 for length in x.shape[1:3])
+    h, w = out_h + half - 1, out_w + half - 1
+    sides = [(padding, 2 * blocks - padding - length, 0) for blocks, length in zip((h, w), x.shape[1:3], strict=True)]
+    padded = lax.pad(x, jnp.zeros((), x.dtype), [(0, 0, 0), *sides, (0, 0, 0)])
+    blocks = padded.reshape(-1, h, 2, w, 2, channels).transpose(0, 1, 3, 2, 4, 5).reshape(-1, h, w, 4 * channels)
+    windows = [blocks[:, i : i + out_h, j : j + out_w] for i in range(half) for j in range(half)]
+    free = 2 * half - size
+    places = [(i, j) for i in range(2) for j in range(2)]
+    kernels = [jnp.pad(kernel, ((i, free - i), (j, free - j), (0, 0), (0, 0))) for i, j in places]
+    weights = jnp.stack(kernels, axis=3).reshape(half, 2, half, 2, channels, 4 * width).transpose(0, 2, 1, 3, 4, 5)
+    four = jnp.concatenate(windows, axis=-1) @ weights.reshape(-1, 4 * width)
+    return nn.relu(_largest(four.reshape(-1, out_h, out_w, 4, width)) + bias[None, None, None])
+
+
+@jax.custom_jvp
+def _largest(four: Float[Array, "n h w 4 d"]) -> Float[Array, "n h w d"]:
+    """The largest of four. As that of ``max``, its gradient is shared by all that are as large; in fewer passes."""
+    return four.max(axis=3)
+
+
+@_largest.defjvp
+def _largest_jvp(at: tuple[Array], moved: tuple[Array]) -> tuple[Array, Array]:
+    largest = _largest(at[0])
+    reached = [at[0][:, :, :, i] == largest for i in range(4)]
+    many = sum(one.astype(largest.dtype) for one in reached)
+    return largest, sum(jnp.where(one, moved[0][:, :, :, i], 0.0) for i, one in enumerate(reached)) / many
+
+
+def _best(kernel: Float[Array, "size size c d"]) -> How:
+    """The way that is fastest on this backend, and that fits."""
+    if jax.default_backend() != "cpu":
+        return "lax"
+    return "patches" if kernel[..., 0].size <= MOST_IN_PATCH else "shifts"
 
 
 MOST_IN_PATCH = 300
