@@ -187,7 +187,9 @@ def fit(
     "auto" cross-fits classifiers of labeled against unlabeled rows, chooses one without any true label, and scores each
     row by classifiers that have not seen it; it takes tables with strings, dates and gaps. A method's name trains
     networks, one a seed: features are standardised by the training rows, and a tenth of the rows (``validation``) is
-    held out to choose the epoch, by a rule that needs no true label.
+    held out to choose the epoch, by a rule that needs no true label. Where fewer than 10 labeled rows would be held
+    out, the last epoch counts; where a batch would hold fewer than 16, uPU, nnPU and PUDRa draw P and U apart (a
+    mapping, ``{"preset": "nnpu", "batching": "mixed"}``, says otherwise).
 
     Args:
         x: features, an array (n, ...), a data frame, or a :class:`jaxpu.tables.Table`, which has the labels; for "auto"
@@ -233,7 +235,9 @@ def fit(
             )
         return own.auto(x, s, y, method, prior, seeds, scenario, random_state, cut)
     rows = own.for_networks(x, s, y)
-    raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, truth=y is not None)
+    raw = own.settings_of(
+        settings, method, prior, seeds, model, optimizer, scenario, labeled=rows.labeled, truth=y is not None
+    )
     # all is checked before the prior is estimated
     experiment = _of_dataset(config.parse(raw, where="fit"), rows.dataset)
     share = own.share_of(rows, prior, random_state)

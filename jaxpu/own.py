@@ -193,14 +193,21 @@ def settings_of(
     optimizer: Any,
     scenario: str,
     *,
+    labeled: Bool[np.ndarray, " n"],
     truth: bool,
 ) -> dict[str, Any]:
     """The arguments of :func:`jaxpu.fit` as the mapping of an experiment; a prior that is not given is one half."""
     groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
     for name, value in settings.items():
         _put(groups, name, value)
-    groups["selection"].setdefault("rules", ["pu_accuracy", "last"])
+    if "rules" not in groups["selection"]:
+        held_out = labeled.sum() * np.max(groups["data"].get("validation", 0.1))
+        groups["selection"]["rules"] = ["pu_accuracy", "last"]
+        groups["selection"].setdefault("default", "pu_accuracy" if held_out >= FEW_HELD_OUT else "last")
     groups["selection"].setdefault("keep_best", True)
+    in_a_batch = labeled.mean() * groups["training"].get("batch_size", 256)
+    if isinstance(method, str) and method in SUMS and in_a_batch < FEW_IN_A_BATCH:
+        method = {"preset": method, "batching": "separate"}
     if not truth:
         groups["data"].setdefault("test", 0.0)
     if optimizer is not None:
@@ -210,6 +217,11 @@ def settings_of(
     return {**groups, "name": "fit", "methods": [method], "seeds": number, "model": _model(model)}
 
 
+SUMS = ("upu", "nnpu", "nnpu_clip", "nnpusb", "pudra")
+"""Presets whose risk is a mean over P and a mean over U, so that a batch may hold any number of each."""
+FEW_IN_A_BATCH, FEW_HELD_OUT = 16, 10
+"""Labeled rows in a batch below which P and U are drawn apart, since nnPU steps uphill where the noise of a mean over
+few rows of P makes its estimate negative; and held out, below which the last epoch counts, not the one they like."""
 _GIVEN = ("name", "options", "file", "label", "positive", "observed", "labeled", "task", "scenario", "prior")
 """Settings that the arguments of :func:`fit` give, or that have no meaning there."""
 

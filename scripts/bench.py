@@ -12,12 +12,14 @@ Workload W2 is the same with LeNet on the first 6,000 images of MNIST (28 x 28),
     pip install -e '.[bench]'
     python scripts/bench.py --workload W2        # writes results/bench/<device>-w2.json and .md
     python scripts/bench.py                      # W1, one CPU core; writes results/bench/<device>.json and .md
+    python scripts/bench.py --before 941b0af     # and an earlier commit's jaxpu, in the same rounds
     python scripts/bench.py --seeds 1 32 128 512 # what scripts/gpu_check.sh runs on an accelerator
 
 Without PyTorch the jaxpu half runs alone, and says so.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -39,6 +41,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import jax
 import numpy as np
+from bench_scale import checkout
 from jax import numpy as jnp
 
 from jaxpu import config, data, runs
@@ -184,6 +187,44 @@ class Torch:
         return float(auc)
 
 
+class Before:
+    """jaxpu of another commit, by that commit's scripts/bench.py, in a process that measures when it is told to."""
+
+    CHILD = """
+import inspect, json, pathlib, sys, tempfile
+sys.path.insert(0, "scripts")
+import bench
+seeds, kind, epochs = sys.argv[1:]
+folder = [pathlib.Path(tempfile.mkdtemp())] if "folder" in inspect.signature(bench.Jaxpu).parameters else []
+contender = bench.Jaxpu(int(seeds), kind, int(epochs), *folder)
+for _ in sys.stdin:
+    print(json.dumps(bench.measure(contender)), flush=True)
+"""
+
+    def __init__(self, code: Path, commit: str, seeds: int, kind: str, epochs: int):
+        self.name = f"jaxpu {seeds} x {kind} at {commit}"
+        words = [sys.executable, "-c", self.CHILD, str(seeds), kind, str(epochs)]
+        env = {**os.environ, "PYTHONPATH": str(code)}
+        self._child = subprocess.Popen(
+            words, cwd=code, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def run(self) -> None:
+        """Warm up."""
+        self.measured()
+
+    def measured(self) -> dict[str, float]:
+        """One round, as :func:`measure` has it."""
+        assert self._child.stdin is not None  # both are pipes
+        assert self._child.stdout is not None
+        self._child.stdin.write("\n")
+        self._child.stdin.flush()
+        for line in self._child.stdout:
+            if line.startswith("{"):
+                return json.loads(line)
+        raise RuntimeError(f"{self.name} ended with {self._child.wait()}")
+
+
 def gemm_peak() -> float:
     """GFLOP per CPU-second of a 768³ float32 matrix product in XLA, the best of three."""
     a = jnp.ones((768, 768))
@@ -200,6 +241,8 @@ def gemm_peak() -> float:
 
 def measure(contender: Any) -> dict[str, float]:
     """One round of one contender: seed-steps per CPU-second and per wall second, and the AUC it ended with."""
+    if isinstance(contender, Before):
+        return contender.measured()
     cpu, wall = time.process_time(), time.perf_counter()
     auc = contender.run()
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
@@ -304,6 +347,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--out", type=Path, default=Path("results/bench"))
     parser.add_argument("--workload", choices=WORKLOADS, default=os.environ.get("JAXPU_BENCH", "W1"))
+    parser.add_argument("--before", metavar="COMMIT", help="beside the jaxpu of this commit, at most seeds with map")
     parser.add_argument("--alone", nargs=2, metavar=("SEEDS", "KIND"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if WORKLOADS[arguments.workload] is not CHOSEN:  # one of the environment, so that all that it starts has it
@@ -312,7 +356,14 @@ def main() -> None:
     if arguments.alone:
         alone(int(arguments.alone[0]), arguments.alone[1])
         return
+    with checkout(arguments.before) if arguments.before else contextlib.nullcontext() as old:
+        compare(arguments, old)
+
+
+def compare(arguments: argparse.Namespace, old: Path | None) -> None:
+    """Measure all contenders, and an earlier commit's whose files are in a folder, round by round."""
     made = contenders(arguments)
+    made += [Before(old, arguments.before, max(arguments.seeds), "map", arguments.epochs)] if old else []
     for contender in made:  # warm up: allocators, lazy imports
         contender.run()
     rounds = []

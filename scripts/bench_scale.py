@@ -1,23 +1,28 @@
 """How time and memory grow with the number of runs, from 100 to 30,000: training, then tables, figures and page.
 
-    python scripts/bench_scale.py [--most 30000] [--out results/bench/scale.md]
+    python scripts/bench_scale.py [--most 30000] [--before COMMIT] [--out results/bench/scale.md]
 
 A tiny network (hidden [8], 2 epochs, 200 rows), so that what is measured is everything around the training. Each size
 is a process of its own, with an empty results folder; programs are compiled by the first. Wall seconds, so let nothing
-else run.
+else run. With --before, the whole command `jaxpu run` on 10,000 runs, compilation included, of that commit and of this.
 """
 
 import argparse
+import contextlib
 import json
+import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
+ROOT = Path(__file__).parents[1]
+COMPARED = 10_000
 SIZES = (100, 300, 1_000, 3_000, 10_000, 30_000)
 SEEDS_OF_MANY = 10
 SMALL = {
@@ -63,6 +68,42 @@ def in_process(runs: int, many: bool) -> dict[str, float]:
     return json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
 
 
+@contextlib.contextmanager
+def checkout(commit: str) -> Iterator[Path]:
+    """The files of a commit, for a while."""
+    with tempfile.TemporaryDirectory() as folder:
+        files = subprocess.run(["git", "archive", commit], cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], input=files, check=True)
+        yield Path(folder)
+
+
+def whole_command(code: Path, many: bool) -> float:
+    """Seconds of ``jaxpu run`` with the code that lies in a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked = Path(folder) / "scale.yaml"
+        asked.write_text(json.dumps(experiment(COMPARED, many)), encoding="utf-8")  # JSON is YAML
+        words = [sys.executable, "-m", "jaxpu", "run", str(asked), "--out", f"{folder}/out"]
+        began = time.perf_counter()
+        subprocess.run(words, cwd=code, env={**os.environ, "PYTHONPATH": str(code)}, check=True, capture_output=True)
+        return time.perf_counter() - began
+
+
+def before_and_now(commit: str) -> list[str]:
+    lines = [
+        "",
+        f"## The whole command, {COMPARED:,} runs: before and now",
+        "",
+        f"| | at {commit}, s | now, s | times as fast |",
+        "|---|--:|--:|--:|",
+    ]
+    with checkout(commit) as old:
+        for many, words in ((False, "one cell"), (True, f"{COMPARED // SEEDS_OF_MANY:,} cells")):
+            then, now = (whole_command(code, many) for code in (old, ROOT))
+            lines.append(f"| {words} | {then:.0f} | {now:.0f} | {then / now:.1f} |")
+            print(lines[-1], flush=True)
+    return lines
+
+
 def table(found: list[dict[str, float]]) -> list[str]:
     lines = [
         "| runs | training s | tables and page s | the same, ms a run | peak MiB (training alone) |",
@@ -87,6 +128,7 @@ def growth(found: list[dict[str, float]], name: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=SIZES[-1])
+    parser.add_argument("--before", metavar="COMMIT")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", nargs=2, metavar=("RUNS", "KIND"), help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -116,6 +158,7 @@ def main() -> None:
             "",
             f"Exponents of the growth from 1,000 runs on (1 is linear): {exponents}.",
         ]
+    lines += before_and_now(given.before) if given.before else []
     text = "\n".join(lines) + "\n"
     print(text)
     if given.out:

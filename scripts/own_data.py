@@ -370,7 +370,8 @@ def provenance(out: Path, seconds: float) -> dict[str, Any]:
             others[name] = "not installed"
     commits = sorted({*before.get("commits", []), str(here["commit"])})
     counts = {name: len(written(out / f"{name}.csv")) for name in tables()}
-    told = {"command": "python scripts/own_data.py", **here, "commits": commits, "versions": runs.versions() | others}
+    told = {"command": "python scripts/own_data.py", "device": "cpu", **here, "commits": commits}
+    told["versions"] = runs.versions() | others
     return told | {"rows": counts, "run_seconds": before.get("run_seconds", 0.0) + seconds}
 
 

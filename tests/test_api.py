@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import jaxpu
-from jaxpu import api, runs
+from jaxpu import api, own, runs
 from jaxpu.config import ConfigError
 from jaxpu.data import Dataset
 from jaxpu.methods import Method
@@ -26,7 +26,7 @@ SETTINGS = {"model": "linear", "epochs": 12, "batch_size": 32, "lr": 0.1, "valid
 
 @pytest.fixture(scope="module")
 def fitted():
-    return jaxpu.fit(X, S, method="nnpu", prior=0.2, **SETTINGS)
+    return jaxpu.fit(X, S, method="nnpu", prior=0.2, rules=["pu_accuracy", "last"], default="pu_accuracy", **SETTINGS)
 
 
 def test_scores_rank_rows_and_probabilities_are_their_mean_over_seeds(fitted):
@@ -39,6 +39,36 @@ def test_scores_rank_rows_and_probabilities_are_their_mean_over_seeds(fitted):
     np.testing.assert_array_equal(fitted.decision_function(frame), fitted.scores[:, :7])
     with pytest.raises(ValueError, match="expected rows of 2 columns, got 3"):
         fitted.predict_proba(np.ones((2, 3)))
+
+
+@pytest.mark.parametrize(
+    ("n_labeled", "method", "settings", "expected"),
+    [
+        (16, "nnpu", {}, ({"preset": "nnpu", "batching": "separate"}, "last")),
+        (123, "nnpu", {}, ({"preset": "nnpu", "batching": "separate"}, "pu_accuracy")),
+        (123, "nnpu", {"validation": [0.01, 0.05]}, ({"preset": "nnpu", "batching": "separate"}, "last")),
+        (123, "nnpu", {"batch_size": 1000}, ("nnpu", "pu_accuracy")),
+        (771, "nnpu", {}, ("nnpu", "pu_accuracy")),
+        (16, "vpu", {}, ("vpu", "last")),
+        (16, {"preset": "nnpu"}, {"rules": ["val_f1"]}, ({"preset": "nnpu"}, None)),
+    ],
+)
+def test_few_labeled_rows_are_drawn_apart_and_choose_no_epoch(n_labeled, method, settings, expected):
+    labeled = np.arange(3000) < n_labeled
+    found = own.settings_of(settings, method, 0.1, 1, None, None, "single_set", labeled=labeled, truth=False)
+    assert (*found["methods"], found["selection"].get("default")) == expected
+
+
+@pytest.mark.slow
+def test_with_few_labeled_rows_nnpu_ranks_positives_above_negatives():
+    """Drawn together with U, and with the epoch that two held-out rows like, it ranked them below."""
+    rng = np.random.default_rng(0)
+    y = np.arange(3000) % 10 == 0
+    x = rng.normal(size=(3000, 20))
+    x[y, :3] += 2.0
+    s = y & (np.cumsum(y) <= 12)
+    fitted = jaxpu.fit(x, s.astype(int), method="nnpu", prior=0.1, seeds=4, epochs=20, lr=1e-3)
+    assert all(np.mean(z[y, None] > z[None, ~y]) > 0.8 for z in fitted.scores)
 
 
 def test_the_network_of_the_chosen_epoch_is_the_one_that_predicts(fitted):

@@ -79,7 +79,14 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     if draws is not None and refits is not None and models is not None:
         reached = acceptance(draws, refits, models)
         found |= {"acceptance": reached, "n_met": one(reached, "met"), "n_missed": one(reached, "missed")}
+        found["missed"] = named(reached, "missed")
     return found
+
+
+def named(reached: pl.DataFrame, word: str) -> pl.DataFrame:
+    """The figures that are missed, in words."""
+    which = reached.filter(pl.col("verdict").str.starts_with(word))["figure"].str.replace(r"^\d+\. ", "")
+    return pl.DataFrame({"figures": ["; ".join(which) or "none"]})
 
 
 def one(reached: pl.DataFrame, word: str) -> pl.DataFrame:
@@ -183,6 +190,7 @@ def settings(draws: pl.DataFrame) -> pl.DataFrame:
             if of == "truth" or cell.startswith("reducible"):
                 boot = share(covers(part, of, ("boot_low", "boot_high")))
                 inside = {"coverage": str(share(covers(part, of))), "width": (part["high"] - part["low"]).mean()}
+                inside |= {"truth above": (part[of] > part["high"]).mean()}
                 rows.append(told | {"setting": cell + words} | inside | {"bootstrap of scores": str(boot)})
     return pl.DataFrame(rows)
 
@@ -277,7 +285,7 @@ def compared(models: pl.DataFrame) -> pl.DataFrame:
     for (name,), part in models.group_by("method", maintain_order=True):
         full = whole(part).drop_nulls("auc")
         row: dict[str, Any] = {"model": name, "n": len(full), "failed": int(part["auc"].is_null().sum())}
-        row |= {"AUC": str(mean(full["auc"])), "minus naive boosting": str(gain(whole(models), str(name)))}
+        row |= {"AUC": str(mean(full["auc"])), f"minus {OURS}": str(gain(whole(models), str(name), OURS))}
         row |= {f"c {100 * c:.0f} %": full.filter(pl.col("c") == c)["auc"].mean() for c in (0.05, 0.1, 0.3)}
         gaps = part.filter(pl.col("cell").str.contains("with gaps", literal=True)).drop_nulls("auc")
         rows.append(row | {"with gaps": str(mean(gaps["auc"])), "CPU seconds": part["cpu_seconds"].mean()})
