@@ -93,6 +93,7 @@ def test_the_prior_is_the_share_of_positives_in_u(fitted):
     assert fitted.runs["val_given_prior"].unique().to_list() == pytest.approx([0.2])
 
 
+@pytest.mark.slow
 def test_known_labels_add_metrics_and_change_no_network():
     alone, known = (
         jaxpu.fit(X, S, y=y, method="pudra", prior=0.2, test=test, **SETTINGS | {"seeds": 1, "epochs": 2})
@@ -115,6 +116,7 @@ def mine(logits, labeled, *, prior, mask=None, slope=1.0):
     return (jnp.logaddexp(0.0, -slope * logits) * labeled).mean() + jax.nn.sigmoid(logits).mean()
 
 
+@pytest.mark.slow
 def test_methods_networks_and_optimisers_of_ones_own():
     found = jaxpu.fit(
         X,

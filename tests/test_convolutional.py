@@ -165,6 +165,7 @@ def slices():
     )
 
 
+@pytest.mark.slow
 def test_training_moves_the_running_statistics_and_drops_activations(slices):
     apply, params, state, x = slices
     key, ones = jax.random.key(2), jnp.ones(8)
@@ -179,6 +180,7 @@ def test_training_moves_the_running_statistics_and_drops_activations(slices):
     np.testing.assert_allclose(means, 0.1 * convolved.mean(axis=(0, 1, 2)), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_rows_logit_depends_on_this_row_alone_outside_of_training_and_padding_on_nothing_in_it(slices):
     apply, params, state, x = slices
     both, same = apply(params, state, x)

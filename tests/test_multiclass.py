@@ -243,6 +243,7 @@ def test_imbalance_thins_the_training_rows_alone():
     assert binary.prior == pytest.approx(1 / 11, abs=0.01)
 
 
+@pytest.mark.slow
 def test_rows_from_elsewhere_are_looked_at_and_never_trained_on():
     chosen = cell(data__outside="gaussians", data__name="digits")
     with pytest.raises(ConfigError, match=r"data.outside: rows of gaussians have shape .*expected \(64,\)"):
@@ -355,6 +356,7 @@ def test_a_dataset_of_two_classes_is_no_task_of_many():
         prepared(cell(data__name="breast_cancer").data, 0)
 
 
+@pytest.mark.slow
 def test_a_sweep_ends_in_tables_of_accuracies(tmp_path, capsys):
     path = tmp_path / "ten.yaml"
     path.write_text(config.dump(experiment(methods=["pn", MOVING])))
@@ -429,6 +431,7 @@ def test_a_verdict_says_which_columns_it_lacks():
         collapse.diagnose_run(columns, -1)
 
 
+@pytest.mark.slow
 def test_the_confidence_of_two_classes_is_looked_at_too():
     raw = {"data": {"name": "digits", "outside": "digits"}, "training": {"epochs": 1}, "model": {"name": "linear"}}
     key, data, static, hyper = job.inputs(expand(parse(raw | {"methods": ["pn"]}))[0], 0)

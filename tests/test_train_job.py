@@ -76,7 +76,7 @@ def test_a_run_does_not_depend_on_the_chunks_and_devices_it_runs_on(among_64):
     "asked",
     [
         {"kind": "vmap", "devices": 1, "part": 64},
-        {"kind": "map", "devices": 2, "segment": 2},
+        pytest.param({"kind": "map", "devices": 2, "segment": 2}, marks=pytest.mark.slow),
         {"kind": "vmap", "devices": 2, "row_devices": 2},
     ],
     ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),

@@ -285,7 +285,7 @@ def compared(models: pl.DataFrame) -> pl.DataFrame:
     for (name,), part in models.group_by("method", maintain_order=True):
         full = whole(part).drop_nulls("auc")
         row: dict[str, Any] = {"model": name, "n": len(full), "failed": int(part["auc"].is_null().sum())}
-        row |= {"AUC": str(mean(full["auc"])), f"minus {OURS}": str(gain(whole(models), str(name), OURS))}
+        row |= {"AUC": str(mean(full["auc"])), "minus jaxpu fit": str(gain(whole(models), str(name), OURS))}
         row |= {f"c {100 * c:.0f} %": full.filter(pl.col("c") == c)["auc"].mean() for c in (0.05, 0.1, 0.3)}
         gaps = part.filter(pl.col("cell").str.contains("with gaps", literal=True)).drop_nulls("auc")
         rows.append(row | {"with gaps": str(mean(gaps["auc"])), "CPU seconds": part["cpu_seconds"].mean()})

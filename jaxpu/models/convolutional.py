@@ -1,5 +1,6 @@
 """Convolutional networks of the benchmark of PU methods, each a list of layers, and the convolution that they share."""
 
+import functools
 from typing import Literal, NamedTuple
 
 import jax
@@ -221,8 +222,9 @@ def _largest(four: Float[Array, "n h w 4 d"]) -> Float[Array, "n h w d"]:
 def _largest_jvp(at: tuple[Array], moved: tuple[Array]) -> tuple[Array, Array]:
     largest = _largest(at[0])
     reached = [at[0][:, :, :, i] == largest for i in range(4)]
-    many = sum(one.astype(largest.dtype) for one in reached)
-    return largest, sum(jnp.where(one, moved[0][:, :, :, i], 0.0) for i, one in enumerate(reached)) / many
+    many = functools.reduce(jnp.add, [one.astype(largest.dtype) for one in reached])
+    slopes = [jnp.where(one, moved[0][:, :, :, i], 0.0) for i, one in enumerate(reached)]
+    return largest, functools.reduce(jnp.add, slopes) / many
 
 
 def _best(kernel: Float[Array, "size size c d"]) -> How:

@@ -8,6 +8,8 @@ import pytest
 from jaxpu import api, config
 from jaxpu.report import experiment as pages
 
+pytestmark = pytest.mark.slow  # one sweep with its page
+
 MINE = {
     "name": "mine",
     "data": {"name": "gaussians", "options": {"n": 120}},
