@@ -22,11 +22,12 @@ Y = (np.arange(240) % 3 == 0).astype(int)
 X = RNG.normal(size=(240, 2)) * [1.0, 50.0] + 3.0 * Y[:, None] * [1.0, 50.0]
 S = Y * (RNG.random(240) < 0.5)
 SETTINGS = {"model": "linear", "epochs": 12, "batch_size": 32, "lr": 0.1, "validation": [0.2], "seeds": 3}
+RULES = {"rules": ["pu_accuracy", "last"], "default": "pu_accuracy"}
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return jaxpu.fit(X, S, method="nnpu", prior=0.2, rules=["pu_accuracy", "last"], default="pu_accuracy", **SETTINGS)
+    return jaxpu.fit(X, S, method="nnpu", prior=0.2, **RULES, **SETTINGS)
 
 
 def test_scores_rank_rows_and_probabilities_are_their_mean_over_seeds(fitted):
@@ -132,7 +133,7 @@ def test_methods_networks_and_optimisers_of_ones_own():
 
 
 def test_a_folder_keeps_what_memory_does(fitted, tmp_path):
-    kept = jaxpu.fit(X, S, method="nnpu", prior=0.2, folder=tmp_path, **SETTINGS)
+    kept = jaxpu.fit(X, S, method="nnpu", prior=0.2, folder=tmp_path, **RULES, **SETTINGS)
     np.testing.assert_array_equal(kept.scores, fitted.scores)
     assert runs.read_folder(tmp_path)[2].equals(kept.runs)
 

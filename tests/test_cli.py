@@ -277,6 +277,7 @@ def test_folders_of_others_are_refused_untouched(finished, written, tmp_path, ca
     assert (code, f"cannot write to {written}" in err) == (2, True)
 
 
+@pytest.mark.slow
 def test_failed_runs_end_with_one_and_repeating_redoes_them(written, tmp_path, capsys, monkeypatch):
     whole = placement.Program.compile
 

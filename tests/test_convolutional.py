@@ -88,9 +88,7 @@ def test_pooling_takes_the_largest_of_four_and_leaves_out_an_odd_edge():
     np.testing.assert_array_equal(max_pool(jnp.asarray(x)), np.moveaxis(np.array(expected), 2, 0))
 
 
-@pytest.mark.parametrize(
-    ("size", "padding", "shape"), [(5, 0, (9, 8)), (5, 0, (8, 9)), (3, 1, (6, 7)), (2, 0, (5, 4)), (4, 2, (6, 6))]
-)
+@pytest.mark.parametrize(("size", "padding", "shape"), [(5, 0, (9, 8)), (3, 1, (6, 7)), (4, 2, (6, 6))])
 def test_convolution_with_pooling_in_one_is_one_after_the_other_and_so_is_its_gradient(size, padding, shape):
     rng = np.random.default_rng(0)
     with jax.enable_x64():
@@ -104,7 +102,7 @@ def test_convolution_with_pooling_in_one_is_one_after_the_other_and_so_is_its_gr
         expected = apart(x, kernel, bias)
         weights = rng.normal(size=expected.shape)
         slopes = [
-            jax.grad(lambda x, k, b, f=f: (f(x, k, b) * weights).sum(), (0, 1, 2))(x, kernel, bias)
+            jax.jit(jax.grad(lambda x, k, b, f=f: (f(x, k, b) * weights).sum(), (0, 1, 2)))(x, kernel, bias)
             for f in (apart, *in_one)
         ]
         for found, pooled in zip(slopes[1:], in_one, strict=True):

@@ -27,6 +27,7 @@ def stepped(weight):
     return data, start, end, history
 
 
+@pytest.mark.slow
 def test_a_step_descends_the_loss_with_the_penalty():
     """By finite differences of the loss written out, with the residual held at the start."""
     data, start, end, history = stepped(WEIGHT)

@@ -89,7 +89,12 @@ def test_every_kind_is_exported():
     assert {raw.get("kind", "pu") for raw in EXPERIMENTS.values()} == set(kinds.KINDS)
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+LONG = ("guided", "of runs", "BatchNorm")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in EXPERIMENTS]
+)
 def test_every_program_exports_for_accelerators(name):
     texts = [exported(pool) for pool in pools(EXPERIMENTS[name], 2)]
     assert texts

@@ -142,6 +142,7 @@ def finished(tmp_path_factory):
     return folder, runs.run(experiment(), job, folder).runs
 
 
+@pytest.mark.slow
 def test_a_run_is_one_row_and_teachers_are_runs_too(finished):
     _, frame = finished
     assert frame.columns[:6] == ["run_id", "dataset", "method", "teacher", "sees", "seed"]
@@ -168,6 +169,7 @@ def test_a_seed_alone_is_the_same_seed_among_others_and_another_teacher_changes_
     assert_frame_equal(mine, frame.filter(seed=1), rel_tol=1e-4, abs_tol=1e-6)
 
 
+@pytest.mark.slow
 def test_students_have_the_networks_of_their_teachers(finished):
     folder, frame = finished
     asked = experiment()

@@ -132,6 +132,7 @@ def test_what_is_recorded_are_the_metrics_of_the_logits():
     assert (np.asarray(run.history["train_skipped"]) == 0).all()
 
 
+@pytest.mark.slow
 def test_two_classes_trained_as_many_are_the_binary_run():
     """With weights of opposite sign and no weight decay, two logits are one: gradients ± of the same loss."""
     z = jnp.array([2.0, -1.0, 0.3])
@@ -268,6 +269,7 @@ def test_rows_from_elsewhere_are_looked_at_and_never_trained_on():
 # Networks for images
 
 
+@pytest.mark.slow
 def test_a_small_convolutional_network_halves_the_image_twice():
     model = models.build(ModelConfig(name="cnn", channels=(4, 6), hidden=(5,), dropout=(0.5,)), (8, 8), 10)
     variables = models.Variables(*model.init(jax.random.key(0), (8, 8)))
@@ -309,6 +311,7 @@ def test_a_residual_network_of_three_blocks_has_twenty_layers():
     assert all((part["scale"] == 1).all() and (part["bias"] == 0).all() for part in params.values() if "scale" in part)
 
 
+@pytest.mark.slow
 def test_rows_of_a_residual_network_do_not_mix():
     model = models.build(ModelConfig(name="resnet", channels=(8, 16), blocks=1), (8, 8, 3), 10)
     variables, logits = models.start(model, jax.random.key(0), (8, 8, 3)), jax.jit(model.logits)

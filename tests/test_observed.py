@@ -47,6 +47,7 @@ def history(y: bool, filler: int = 0) -> dict[str, np.ndarray]:
     return {name: np.asarray(column) for name, column in run.history.items()}
 
 
+@pytest.mark.slow
 def test_a_run_is_the_same_whether_the_true_labels_are_known_or_not():
     known, unknown, otherwise = history(True), history(False), history(False, filler=3)
     assert set(unknown) < set(known)

@@ -115,6 +115,7 @@ def test_side_by_side_is_one_after_the_other(runs, few, placed):
         jax.tree.map(lambda a, b, s=seed: np.testing.assert_allclose(a[s], b, rtol=2e-4, atol=2e-5), together, single)
 
 
+@pytest.mark.slow
 def test_in_segments_it_is_the_same_run(runs, few):
     key, data, static, hyper = runs[0][0]
     advance = jax.jit(functools.partial(train.advance, config=static, epochs=1))
@@ -160,6 +161,7 @@ class Image(nn.Module):
         return nn.Dense(3)((x * weight[:, None, None, None]).mean(axis=(1, 2)))
 
 
+@pytest.mark.slow
 def test_convolutions_many_classes_and_double_precision():
     model = models.build(ModelConfig(module=Image()), (4, 4), 3)
     assert models.last_bias(model, (4, 4)) == ("Dense_0", "bias")

@@ -124,6 +124,7 @@ def test_scorers_choose_without_true_labels():
         PUScorer("mcc")  # type: ignore[arg-type]  # a name that is none is the point
 
 
+@pytest.mark.slow
 def test_networks_of_a_method():
     settings = {"model": "linear", "epochs": 6, "lr": 0.1, "batch_size": 32, "validation": [0.2]}
     model = PUClassifier("nnpu", prior=0.25, seeds=2, settings=settings).fit(X, S)

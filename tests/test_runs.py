@@ -59,9 +59,9 @@ def check(experiment, outcome, tolerance=1e-6):
         {"kind": "map", "devices": 1},
         {"kind": "map", "devices": 3, "segment": 2, "part": 3},
         {"kind": "vmap", "devices": 1},
-        {"kind": "vmap", "devices": 2, "row_devices": 2},
+        pytest.param({"kind": "vmap", "devices": 2, "row_devices": 2}, marks=pytest.mark.slow),
         {"kind": "chunk", "chunk": 3, "devices": 1, "segment": 3, "part": 5},
-        {"kind": "chunk", "chunk": 2, "devices": 4},
+        pytest.param({"kind": "chunk", "chunk": 2, "devices": 4}, marks=pytest.mark.slow),
     ],
     ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),
 )
@@ -246,6 +246,7 @@ except ResultsError as error:
 """
 
 
+@pytest.mark.slow
 def test_two_processes_on_a_folder_are_one_too_many(tmp_path):
     words = [sys.executable, "-c", ANOTHER, str(Path(__file__).parent), str(tmp_path)]
     with runs.locked(tmp_path):

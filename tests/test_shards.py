@@ -270,6 +270,7 @@ toy.run(toy.Toy(seeds=6, students=True, keep=True, placement=slow), Path(sys.arg
 """
 
 
+@pytest.mark.slow
 def test_a_shard_that_is_killed_goes_on_where_it_stopped(copy, whole, gathered_toy):
     shutil.rmtree(copy / "shards" / "1-of-3")
     code = KILLED.format(tests=str(Path(__file__).parent))

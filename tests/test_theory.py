@@ -175,6 +175,7 @@ def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
         assert float(found.step_limit[row, 0]) == pytest.approx(2 / curvature, rel=0.02)
 
 
+@pytest.mark.slow
 def test_without_an_anchor_the_variational_risk_leaves_p_where_it_is():
     soft = dataclasses.replace(METHODS["vpu"], anchor=0.0)
     settings = theory.grid(repeated([soft, METHODS["vpu"]]), 0.3, lr=1.0)

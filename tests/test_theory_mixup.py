@@ -413,6 +413,7 @@ def test_a_linear_target_has_no_noise_and_no_bias():
     np.testing.assert_allclose(random_features.limit(mixed.x, mixed.y), theta, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_mixed_labels_bend_the_error_upwards_and_clean_ones_of_the_same_rows_do_not():
     """A target within the features, so that nothing but θ_noise can; and a switch at time 0 is plain training."""
     times, ratios = jnp.concatenate([jnp.zeros(1), jnp.geomspace(1.0, 1e9, 60)]), []
@@ -468,6 +469,7 @@ def test_a_row_has_one_feature_its_clutter_and_noise_that_is_orthogonal_to_both(
     assert len({tuple(row) for row in noise.tolist()}) == 6, "patches are shuffled"
 
 
+@pytest.mark.slow
 def test_a_teacher_leaves_the_pairs_that_it_predicts_worse_out():
     x, y, _ = rare_features.patches(jax.random.key(0), 8, d=12)
     w, teacher = 30 * weights(1, m=3, d=12), 40 * weights(2, m=3, d=12)

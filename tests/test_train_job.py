@@ -77,7 +77,7 @@ def test_a_run_does_not_depend_on_the_chunks_and_devices_it_runs_on(among_64):
     [
         {"kind": "vmap", "devices": 1, "part": 64},
         pytest.param({"kind": "map", "devices": 2, "segment": 2}, marks=pytest.mark.slow),
-        {"kind": "vmap", "devices": 2, "row_devices": 2},
+        pytest.param({"kind": "vmap", "devices": 2, "row_devices": 2}, marks=pytest.mark.slow),
     ],
     ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),
 )
@@ -172,6 +172,7 @@ def nested_and_kept(tmp_path_factory):
     return experiment, folder, api.sweep(experiment, folder=folder).runs
 
 
+@pytest.mark.slow
 def test_nested_validation_sets_are_recorded_and_rules_can_read_them(nested_and_kept):
     _, _, found = nested_and_kept
     np.testing.assert_array_equal(found["val_oracle_f1"], found["val@0.1_oracle_f1"])
@@ -179,6 +180,7 @@ def test_nested_validation_sets_are_recorded_and_rules_can_read_them(nested_and_
     assert (found["val@0.3_oracle_log_loss"] != found["val@0.1_oracle_log_loss"]).all()
 
 
+@pytest.mark.slow
 def test_the_parameters_of_the_best_epoch_are_kept_if_asked(nested_and_kept, tmp_path):
     experiment, folder, found = nested_and_kept
     for run in found.partition_by("run_id"):

@@ -51,12 +51,13 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
             "beside": by_set(beside(both, published())),
             "scores": scores(both),
             "ranks": ranks(scar),
-            "friedman": friedman(scar),
+            "friedman": friedman(scar).with_columns(p=pl.col("p").map_elements("{:.1g}".format, pl.String)),
             "failures": failures(scar),
             "failures_of_sets": failures(both, "dataset"),
             "regression": regression(both, published()),
             "agreement": agreement(beside(both, published())),
             "originals_at_one": pooled(scar, published()),
+            **facts(both),
         }
         if (left := unfinished(results, scar)) is not None:
             made["unfinished"] = left
@@ -68,6 +69,21 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     if "validation" in found:
         made["validation"] = by_size(found["validation"])
     return made
+
+
+def facts(both: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """What the first paragraph says, each a table of one cell."""
+    table, apart = beside(both, published()), regression(both, published())
+    every = {str(row["rule"]): row for row in apart.filter(pl.col("sets").str.starts_with("all")).iter_rows(named=True)}
+    words = {name: "{difference:.2f} [{low:.2f}, {high:.2f}]".format(**row) for name, row in every.items()}
+    told = {
+        "sets": str(table["dataset"].n_unique()),
+        "apart": words[PLAIN],
+        "apart_rescue": words[RESCUE],
+        "apart_published": f"{every[PLAIN]['published']:.2f}",
+        "within": f"{int(table['inside'].sum())} of {table.height}",
+    }
+    return {name: pl.DataFrame({name: [value]}) for name, value in told.items()}
 
 
 def figures(results: Results) -> list[Figure]:
