@@ -70,7 +70,13 @@ def test_methods_share_one_program_for_each_way_to_draw_batches():
         assert set(group.static.objective.penalties) == {method.penalty for method in mine if method.mixup}
 
 
-@pytest.mark.parametrize("method", ON_ROWS)
+OWN_PROGRAMS = ("p3mix_c", "p3mix_e", "lbe", "dist_pu", "cvir", "pn_regmixup")
+"""Methods that share their program with none or one."""
+
+
+@pytest.mark.parametrize(
+    "method", [pytest.param(name, marks=pytest.mark.slow) if name in OWN_PROGRAMS else name for name in ON_ROWS]
+)
 class TestMethod:
     def test_records_numbers_only_where_there_are_some(self, method):
         history = trained(method).history
@@ -129,6 +135,7 @@ class TestMethod:
         assert m.source, "where is it from?"
 
 
+@pytest.mark.slow
 def test_no_two_methods_are_the_same_but_in_name():
     plain = [dataclasses.replace(method, source="") for method in METHODS.values()]
     assert len(set(plain)) == len(METHODS)

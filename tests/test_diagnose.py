@@ -232,6 +232,7 @@ def recorded(experiment, seeds, change=lambda history: history):
     return pl.concat(frames)
 
 
+@pytest.mark.slow
 def test_a_planted_collapse_and_a_planted_artefact_are_told_apart(monkeypatch):
     experiment = tiny(methods=["vpudra_softlabel"], seeds=3, **SETTINGS)
 

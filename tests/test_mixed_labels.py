@@ -127,6 +127,7 @@ def test_a_run_is_that_of_numpy(method, training):
     assert np.abs(w - np.asarray(start)).max() > 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("over_rows", [0.0, 1.0])
 def test_whoever_weighs_mixed_rows_sees_them_and_rows_of_weight_0_do_not_count(over_rows):

@@ -81,6 +81,7 @@ def test_without_rows_or_with_nan_it_is_nan(name):
     assert np.isnan(FUNCTIONS[name](jnp.asarray(z), jnp.asarray(y)))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")
 def test_classes_without_rows_do_not_count_and_one_class_alone_has_no_auc():
     z, y = drawn(4)

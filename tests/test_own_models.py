@@ -103,6 +103,7 @@ def test_statistics_are_those_of_both_passes_without_padding_and_without_skipped
     assert partial_batches, "and a last batch that is padded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placed", ["map", "vmap"])
 def test_side_by_side_is_one_after_the_other(runs, few, placed):
     inputs, alone = runs

@@ -162,6 +162,7 @@ def log_mse_slope(z, prior, anchor, lam, floor):
     return (p - prior) * (1 - p) - 2 * (lam * (np.log(mu) - np.log(p))).mean() * (1 - p)
 
 
+@pytest.mark.slow
 def test_log_mse_has_the_fixed_points_of_an_independent_root_search():
     cases = [(1.0, 0.0), (0.5, 0.0), (0.0, 0.0), (0.0, 0.5), (0.2, 0.7)]
     methods = [dataclasses.replace(METHODS["vpudra_fixed"], anchor=a, floor=f) for a, f in cases]

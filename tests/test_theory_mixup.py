@@ -395,6 +395,7 @@ def test_flow_lemma_and_simulation_agree_and_the_copied_lemma_does_not(m):
     assert np.linalg.norm(copied - simulated) > 0.1 * np.linalg.norm(simulated - start)
 
 
+@pytest.mark.slow
 def test_the_flow_ends_at_the_limit_which_keeps_what_no_feature_sees():
     features, mixed, clean, *_ = regression(1, m=25)
     start = jnp.asarray(np.random.default_rng(3).normal(size=40))

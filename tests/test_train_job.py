@@ -71,13 +71,14 @@ def test_a_run_does_not_depend_on_the_chunks_and_devices_it_runs_on(among_64):
     check_placement({"kind": "chunk", "chunk": 4, "devices": 8, "part": 64}, among_64, 64)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little_evaluation")
 @pytest.mark.parametrize(
     "asked",
     [
         {"kind": "vmap", "devices": 1, "part": 64},
-        pytest.param({"kind": "map", "devices": 2, "segment": 2}, marks=pytest.mark.slow),
-        pytest.param({"kind": "vmap", "devices": 2, "row_devices": 2}, marks=pytest.mark.slow),
+        {"kind": "map", "devices": 2, "segment": 2},
+        {"kind": "vmap", "devices": 2, "row_devices": 2},
     ],
     ids=lambda p: " ".join(f"{k}={v}" for k, v in p.items()),
 )
@@ -102,6 +103,7 @@ def test_a_seed_alone_is_the_same_seed_among_64(among_64):
         np.testing.assert_allclose(alone, numbers(among_64, seed), rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("little_evaluation")
 def test_one_compilation_a_group_whatever_the_numbers(monkeypatch):
     traced = []
