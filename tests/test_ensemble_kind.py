@@ -82,6 +82,7 @@ def test_a_run_is_the_same_whatever_runs_beside_it(finished):
     assert_frame_equal(beside, alone, rel_tol=1e-9, abs_tol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_row_is_what_the_trainer_says(finished):
     """From the same ratings and start, by the trainer as it stands."""
     row = finished.filter(pl.col("ratings.rate") == 0.1, method="weighted", seed=1).row(0, named=True)

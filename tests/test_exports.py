@@ -89,7 +89,7 @@ def test_every_kind_is_exported():
     assert {raw.get("kind", "pu") for raw in EXPERIMENTS.values()} == set(kinds.KINDS)
 
 
-LONG = ("guided", "of runs", "BatchNorm")
+LONG = ("guided", "of runs", "BatchNorm", "als")
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_a_run_is_the_same_whether_the_true_labels_are_known_or_not():
         assert np.isfinite(column).any(), name
 
 
+@pytest.mark.slow
 def test_what_needs_true_labels_is_left_out_and_the_rest_is_there():
     known, unknown = history(True), history(False)
     left_out = set(known) - set(unknown)

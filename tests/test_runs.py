@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from jaxpu.config import ConfigError, PlacementConfig
 from jaxpu.runs import ResultsError
 from jaxpu.runs import placement as placements
 from jaxpu.runs.engine import Engine
+from jaxpu.runs.pool import Pool
 
 
 def plainly(experiment):
@@ -86,6 +88,31 @@ def test_runs_that_stop_early_make_room_and_each_has_its_own_length():
     assert lengths["len"].n_unique() > 4
     check(experiment, outcome)
     assert outcome.provenance["epochs"] == outcome.runs.height
+
+
+def test_runs_of_the_first_program_train_while_others_compile(monkeypatch):
+    class Apart:
+        """A program a rate."""
+
+        runs = staticmethod(toy.runs_of)
+
+        @staticmethod
+        def jobs(experiment, found):
+            [job] = toy.jobs_of(experiment, found)
+            of_rate = [tuple(run for run in found if run.cell == rate) for rate in experiment.rates]
+            return [dataclasses.replace(job, runs=mine) for mine in of_rate]
+
+    trained, calls, compile_one = threading.Event(), itertools.count(), Pool.compile
+
+    def slowly(pool):
+        assert next(calls) == 0 or trained.wait(60), "the first program's runs wait for the others"
+        compile_one(pool)
+
+    monkeypatch.setattr(Pool, "compile", slowly)
+    experiment = Toy(rates=(0.5, 0.7, 0.9), seeds=2)
+    outcome = runs.run(experiment, Apart, None, watch=lambda progress: progress.epochs_done and trained.set())
+    check(experiment, outcome)
+    assert len(outcome.provenance["compile_seconds_each"]) == outcome.provenance["programs"] == 3
 
 
 ENDS = Toy(rates=tuple(np.linspace(0.5, 0.95, 16)), seeds=6, epochs=30, stop_below=0.1)

@@ -122,6 +122,7 @@ def nodes(*alphas):
     return jnp.stack(repeated([jnp.asarray(theory.beta_nodes(alpha)) for alpha in alphas]))
 
 
+@pytest.mark.slow
 def test_the_point_process_moves_the_fixed_point_to_its_closed_form():
     draw = np.random.default_rng(0)
     cases, methods, alphas = [], [], []

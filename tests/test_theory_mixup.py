@@ -221,7 +221,7 @@ def test_the_first_term_of_a_glm_vanishes_at_its_optimum_and_not_elsewhere():
 # --- MixupE
 
 
-@pytest.mark.parametrize("k", [None, 3], ids=["one logit", "three classes"])
+@pytest.mark.parametrize("k", [None, pytest.param(3, marks=pytest.mark.slow)], ids=["one logit", "three classes"])
 def test_q_is_the_sum_of_its_coefficients_and_the_first_term(k):
     (f, by_hand), (x, y) = mlp(5, k=k), rows_of(5, k=k)
     q, parts = mixupe.toward_mean(f, *arrays(x, y)), mixupe.parts(f, *arrays(x, y), at_once=5)

@@ -3,7 +3,6 @@
 kind -> runs and jobs -> what the store has not -> waves of jobs whose runs have what they need -> record
 """
 
-import contextlib
 import dataclasses
 import datetime
 import functools
@@ -11,7 +10,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -19,6 +17,7 @@ import polars as pl
 
 from jaxpu.config import ConfigError, PlacementConfig, claims_digest, digest, dump
 from jaxpu.runs import processes
+from jaxpu.runs.compiling import in_turn, precision_of
 from jaxpu.runs.files import Damaged, NothingFinished, ResultsError
 from jaxpu.runs.inventory import named
 from jaxpu.runs.job import FORMAT, Job, Kind, Run, Tree, check
@@ -140,26 +139,19 @@ class Engine:
                 work.append((pool, deque(left)))
         if not work:
             return
-        self._compiled([pool for pool, _ in work], sum(len(left) for _, left in work))
-        while work:  # a pool that is done gives up its memory
-            self._run_pool(store, *work.pop(0))
-
-    def _compiled(self, pools: Sequence[Pool], runs: int) -> None:
-        self._tell(f"compiling {len(pools)} program{'s' if len(pools) > 1 else ''} for {runs} runs")
+        many, lefts = len(work), deque(left for _, left in work)
+        self._tell(f"compiling {many} program{'s' if many > 1 else ''} for {sum(map(len, lefts))} runs")
+        pools = [pool for pool, _ in work]
+        work.clear()
         began = time.perf_counter()
-
-        def compile_one(pool: Pool) -> None:
-            with precision_of(pool.job):
-                pool.compile()
-
-        # several processes compile in one order
-        with ThreadPoolExecutor(1 if processes.several() else None) as threads:
-            list(threads.map(compile_one, pools))
-        self._compile += time.perf_counter() - began
-        self._used += [pool.program.placement for pool in pools]
-        each = [f"{pool.compile_seconds:.1f}" for pool in pools]
-        self._tell(f"compiled in {time.perf_counter() - began:.1f} s" + (f" ({', '.join(each)})" if each[1:] else ""))
-        self._each += [round(pool.compile_seconds, 2) for pool in pools]
+        for pool in in_turn(pools):
+            self._compile += time.perf_counter() - began
+            self._used.append(pool.program.placement)
+            self._each.append(round(pool.compile_seconds, 2))
+            which = f"program {many - len(lefts) + 1} of {many}: " if many > 1 else ""
+            self._tell(f"{which}compiled in {pool.compile_seconds:.1f} s")
+            self._run_pool(store, pool, lefts.popleft())
+            began = time.perf_counter()
 
     def _run_pool(self, store: Store, pool: Pool, waiting: deque[Run]) -> None:
         with precision_of(pool.job):
@@ -237,11 +229,6 @@ def _once() -> Callable[[Tree, Any], Tree]:
         return placed[key][1]
 
     return lambda tree, sharding: jax.tree.map(lambda leaf: one(leaf, sharding), tree)
-
-
-def precision_of(job: Job) -> contextlib.AbstractContextManager[Any]:
-    """Double precision while a job is at work that asks for it."""
-    return jax.enable_x64(True) if job.precision == "float64" else contextlib.nullcontext()
 
 
 def _needs(job: Job, finished: Collection[str]) -> set[str]:

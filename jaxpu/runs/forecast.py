@@ -13,7 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxpu.runs.engine import Engine, precision_of
+from jaxpu.runs.compiling import precision_of
+from jaxpu.runs.engine import Engine
 from jaxpu.runs.job import Job, Kind
 from jaxpu.runs.placement import Placement
 from jaxpu.runs.pool import Pool

@@ -7,6 +7,7 @@ run is the loop, a chunk of all is ``vmap``. Runs share nothing, so the axis ``r
 
 import functools
 import itertools
+import threading
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, cast
 
@@ -196,7 +197,14 @@ def compiled(
     )
     # said, since along the axis batch the compiler would choose for itself, and a segment takes what another gives
     by_run = NamedSharding(placement.mesh, spec)
-    return jax.jit(sharded, donate_argnums=2, out_shardings=by_run).lower(*structure.unflatten(shapes)).compile()
+    traced = jax.jit(sharded, donate_argnums=2, out_shardings=by_run)
+    with _ONE_AT_A_TIME:
+        lowered = traced.lower(*structure.unflatten(shapes))
+    return lowered.compile()
+
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Lowering is work of Python, which threads only share: one after the other, the first program is there sooner."""
 
 
 def _segment(

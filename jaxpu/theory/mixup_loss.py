@@ -29,7 +29,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jaxtyping import Float
-from scipy import special
 
 from jaxpu.types import Scalar
 
@@ -134,6 +133,8 @@ def beta_quadrature(alpha: float, beta: float | None = None, k: int = 32) -> tup
         (0.285714, 0.107143)
     """
     alpha, beta = beta_pair(alpha, beta)
+    from scipy import special  # a tenth of a second, and training imports this package for its penalties
+
     nodes, weights = special.roots_jacobi(k, beta - 1, alpha - 1)
     return (1 + nodes) / 2, weights / weights.sum()
 

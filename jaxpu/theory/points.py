@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jaxtyping import Float
-from scipy import special
 
 from jaxpu.config import TrainingConfig
 from jaxpu.methods import PENALTIES, Method, objective
@@ -44,6 +43,8 @@ def beta_nodes(alpha: float, k: int = 32) -> Float[np.ndarray, " k"]:
         raise ValueError(f"alpha must be positive, got {alpha}: without mixup there is no λ")
     if np.isinf(alpha):
         return np.full(k, 0.5, np.float32)
+    from scipy import special  # a tenth of a second, and training imports this package for its penalties
+
     return special.betaincinv(alpha, alpha, (np.arange(k) + 0.5) / k).astype(np.float32)
 
 
