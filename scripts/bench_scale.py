@@ -125,6 +125,17 @@ def growth(found: list[dict[str, float]], name: str) -> str:
     return f"{np.polyfit(runs, values, 1)[0]:.2f}"
 
 
+def made_by(seconds: float) -> str:
+    """Where the numbers come from."""
+    import jax
+
+    from jaxpu import runs
+
+    made = runs.commit()
+    commit = f"{str(made['commit'])[:9]}{' and changes' if made['dirty'] else ''}"
+    return f"Commit {commit}, jax {jax.__version__}, {os.cpu_count()} cores of a shared machine, {seconds:.0f} s."
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=SIZES[-1])
@@ -135,8 +146,9 @@ def main() -> None:
     if given.one:
         print(json.dumps(measure(int(given.one[0]), given.one[1] == "many")))
         return
+    began = time.perf_counter()
     lines = [
-        "# From 100 to 30,000 runs",
+        f"# From {SIZES[0]} to {given.most:,} runs",
         "",
         f"`python scripts/bench_scale.py`: {' '.join(str(__doc__).split('    ')[0].split())}",
     ]
@@ -159,6 +171,7 @@ def main() -> None:
             f"Exponents of the growth from 1,000 runs on (1 is linear): {exponents}.",
         ]
     lines += before_and_now(given.before) if given.before else []
+    lines += ["", made_by(time.perf_counter() - began)]
     text = "\n".join(lines) + "\n"
     print(text)
     if given.out:

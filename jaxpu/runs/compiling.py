@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent import futures
 from typing import Any
 
@@ -18,7 +18,7 @@ def precision_of(job: Job) -> contextlib.AbstractContextManager[Any]:
     return jax.enable_x64(True) if job.precision == "float64" else contextlib.nullcontext()
 
 
-def in_turn(pools: list[Pool]) -> Iterator[Pool]:
+def in_turn(pools: list[Pool]) -> Generator[Pool, None, None]:
     """Take pools off a list and give each, in its order, when its program is compiled.
 
     Several processes compile in one order, and all programs before the first is given: what they compile together must

@@ -3,6 +3,7 @@
 kind -> runs and jobs -> what the store has not -> waves of jobs whose runs have what they need -> record
 """
 
+import contextlib
 import dataclasses
 import datetime
 import functools
@@ -144,14 +145,15 @@ class Engine:
         pools = [pool for pool, _ in work]
         work.clear()
         began = time.perf_counter()
-        for pool in in_turn(pools):
-            self._compile += time.perf_counter() - began
-            self._used.append(pool.program.placement)
-            self._each.append(round(pool.compile_seconds, 2))
-            which = f"program {many - len(lefts) + 1} of {many}: " if many > 1 else ""
-            self._tell(f"{which}compiled in {pool.compile_seconds:.1f} s")
-            self._run_pool(store, pool, lefts.popleft())
-            began = time.perf_counter()
+        with contextlib.closing(in_turn(pools)) as compiled:  # what is not compiled yet is given up where this ends
+            for pool in compiled:
+                self._compile += time.perf_counter() - began
+                self._used.append(pool.program.placement)
+                self._each.append(round(pool.compile_seconds, 2))
+                which = f"program {many - len(lefts) + 1} of {many}: " if many > 1 else ""
+                self._tell(f"{which}compiled in {pool.compile_seconds:.1f} s")
+                self._run_pool(store, pool, lefts.popleft())
+                began = time.perf_counter()
 
     def _run_pool(self, store: Store, pool: Pool, waiting: deque[Run]) -> None:
         with precision_of(pool.job):
