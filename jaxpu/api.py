@@ -235,9 +235,7 @@ def fit(
             )
         return own.auto(x, s, y, method, prior, seeds, scenario, random_state, cut)
     rows = own.for_networks(x, s, y)
-    raw = own.settings_of(
-        settings, method, prior, seeds, model, optimizer, scenario, labeled=rows.labeled, truth=y is not None
-    )
+    raw = own.settings_of(settings, method, prior, seeds, model, optimizer, scenario, rows)
     # all is checked before the prior is estimated
     experiment = _of_dataset(config.parse(raw, where="fit"), rows.dataset)
     share = own.share_of(rows, prior, random_state)

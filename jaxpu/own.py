@@ -192,23 +192,23 @@ def settings_of(
     model: Any,
     optimizer: Any,
     scenario: str,
-    *,
-    labeled: Bool[np.ndarray, " n"],
-    truth: bool,
+    rows: NetworkRows,
 ) -> dict[str, Any]:
     """The arguments of :func:`jaxpu.fit` as the mapping of an experiment; a prior that is not given is one half."""
     groups: dict[str, dict[str, Any]] = {"training": {}, "data": {}, "selection": {}}
     for name, value in settings.items():
         _put(groups, name, value)
+    usual, given = {**vars(config.DataConfig()), **vars(config.TrainingConfig())}, groups["data"] | groups["training"]
+    share = rows.labeled.mean() * (1 if rows.dataset.s is not None else given.get("c", usual["c"]))
     if "rules" not in groups["selection"]:
-        held_out = labeled.sum() * np.max(groups["data"].get("validation", 0.1))
+        held_out = share * len(rows.labeled) * np.max(given.get("validation", usual["validation"]))
         groups["selection"]["rules"] = ["pu_accuracy", "last"]
         groups["selection"].setdefault("default", "pu_accuracy" if held_out >= FEW_HELD_OUT else "last")
     groups["selection"].setdefault("keep_best", True)
-    in_a_batch = labeled.mean() * groups["training"].get("batch_size", 256)
+    in_a_batch = share * given.get("batch_size", usual["batch_size"])
     if isinstance(method, str) and method in SUMS and in_a_batch < FEW_IN_A_BATCH:
         method = {"preset": method, "batching": "separate"}
-    if not truth:
+    if rows.dataset.y is None:
         groups["data"].setdefault("test", 0.0)
     if optimizer is not None:
         groups["training"]["optimizer"] = optimizer

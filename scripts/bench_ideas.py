@@ -24,9 +24,10 @@ from unittest import mock
 import bench  # pins the process to one core, before jax is loaded
 import jax
 import numpy as np
+from bench_scale import made_by
 from jax import numpy as jnp
 
-from jaxpu import config, models, runs
+from jaxpu import config, models
 from jaxpu.models import layers, presets
 from jaxpu.train import job, loop, step
 
@@ -125,10 +126,8 @@ def main() -> None:
         names = list(made)
         for name in names[start % len(names) :] + names[: start % len(names)]:
             found[name].append(made[name].run())
-    made_by = runs.commit()
-    where = f"commit {str(made_by['commit'])[:9]}{' and changes' if made_by['dirty'] else ''}, jax {jax.__version__}"
     text = f"# What ideas about a step are worth\n\n`python scripts/bench_ideas.py`; {given.rounds} rounds of "
-    text += f"{made['as it is'].steps} steps, {time.monotonic() - began:.0f} s, {where}, one CPU core.\n\n"
+    text += f"{made['as it is'].steps} steps, {time.monotonic() - began:.0f} s, {made_by()}, one CPU core.\n\n"
     text += table(found)
     print(text)
     if given.out:

@@ -125,15 +125,14 @@ def growth(found: list[dict[str, float]], name: str) -> str:
     return f"{np.polyfit(runs, values, 1)[0]:.2f}"
 
 
-def made_by(seconds: float) -> str:
-    """Where the numbers come from."""
+def made_by() -> str:
+    """The commit and the version of jax that a number comes from."""
     import jax
 
     from jaxpu import runs
 
     made = runs.commit()
-    commit = f"{str(made['commit'])[:9]}{' and changes' if made['dirty'] else ''}"
-    return f"Commit {commit}, jax {jax.__version__}, {os.cpu_count()} cores of a shared machine, {seconds:.0f} s."
+    return f"commit {str(made['commit'])[:9]}{' and changes' if made['dirty'] else ''}, jax {jax.__version__}"
 
 
 def main() -> None:
@@ -171,7 +170,8 @@ def main() -> None:
             f"Exponents of the growth from 1,000 runs on (1 is linear): {exponents}.",
         ]
     lines += before_and_now(given.before) if given.before else []
-    lines += ["", made_by(time.perf_counter() - began)]
+    seconds = time.perf_counter() - began
+    lines += ["", f"Made at {made_by()}, on {os.cpu_count()} cores of a shared machine, in {seconds:.0f} s."]
     text = "\n".join(lines) + "\n"
     print(text)
     if given.out:

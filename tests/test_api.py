@@ -49,15 +49,18 @@ def test_scores_rank_rows_and_probabilities_are_their_mean_over_seeds(fitted):
         (123, "nnpu", {}, ({"preset": "nnpu", "batching": "separate"}, "pu_accuracy")),
         (123, "nnpu", {"validation": [0.01, 0.05]}, ({"preset": "nnpu", "batching": "separate"}, "last")),
         (123, "nnpu", {"batch_size": 1000}, ("nnpu", "pu_accuracy")),
-        (771, "nnpu", {}, ("nnpu", "pu_accuracy")),
+        (250, "nnpu", {}, ("nnpu", "pu_accuracy")),
         (16, "vpu", {}, ("vpu", "last")),
         (16, {"preset": "nnpu"}, {"rules": ["val_f1"]}, ({"preset": "nnpu"}, None)),
     ],
 )
 def test_few_labeled_rows_are_drawn_apart_and_choose_no_epoch(n_labeled, method, settings, expected):
-    labeled = np.arange(3000) < n_labeled
-    found = own.settings_of(settings, method, 0.1, 1, None, None, "single_set", labeled=labeled, truth=False)
-    assert (*found["methods"], found["selection"].get("default")) == expected
+    s = (np.arange(3000) < n_labeled).astype(int)
+    y = (np.arange(3000) < 10 * n_labeled).astype(int)
+    for rows in (own.for_networks(np.zeros((3000, 1)), s, None), own.for_networks(np.zeros((3000, 1)), None, y)):
+        # of labels that are drawn, a tenth of the positives, as many
+        found = own.settings_of(settings, method, 0.1, 1, None, None, "single_set", rows)
+        assert (*found["methods"], found["selection"].get("default")) == expected
 
 
 @pytest.mark.slow

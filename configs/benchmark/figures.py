@@ -47,17 +47,18 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     scar = scored(found["scar"]) if "scar" in found else None
     if scar is not None:
         both = pl.concat([scar, *(scored(found[name]) for name in ("scar_large",) if name in found)])
+        table, apart = beside(both, published()), regression(both, published())
         made |= {
-            "beside": by_set(beside(both, published())),
+            "beside": by_set(table),
             "scores": scores(both),
             "ranks": ranks(scar),
             "friedman": friedman(scar).with_columns(p=pl.col("p").map_elements("{:.1g}".format, pl.String)),
             "failures": failures(scar),
             "failures_of_sets": failures(both, "dataset"),
-            "regression": regression(both, published()),
-            "agreement": agreement(beside(both, published())),
+            "regression": apart,
+            "agreement": agreement(table),
             "originals_at_one": pooled(scar, published()),
-            **facts(both),
+            **facts(table, apart),
         }
         if (left := unfinished(results, scar)) is not None:
             made["unfinished"] = left
@@ -71,9 +72,8 @@ def tables(results: Results) -> dict[str, pl.DataFrame]:
     return made
 
 
-def facts(both: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """What the first paragraph says, each a table of one cell."""
-    table, apart = beside(both, published()), regression(both, published())
+def facts(table: pl.DataFrame, apart: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """What the first paragraph says of ``beside`` and ``regression``, each a table of one cell."""
     every = {str(row["rule"]): row for row in apart.filter(pl.col("sets").str.starts_with("all")).iter_rows(named=True)}
     words = {name: "{difference:.2f} [{low:.2f}, {high:.2f}]".format(**row) for name, row in every.items()}
     told = {

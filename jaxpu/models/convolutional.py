@@ -179,7 +179,7 @@ def convolve_and_pool(
     padding: int = 0,
     how: How | None = None,
 ) -> Float[Array, "n half_h half_w d"]:
-    """``relu(max_pool(convolve(x, kernel, 1, padding) + bias))``; with ``patches`` in half the time.
+    """``relu(max_pool(convolve(x, kernel, 1, padding) + bias))``; with ``patches`` in one product.
 
     There the four outputs that are pooled are one row of the matrix product, side by side: of a window that is one
     pixel larger, by the kernel at its four places. So a quarter of the windows is laid out (of 36 pixels, not 25, for a

@@ -127,7 +127,7 @@ class Engine:
             except Damaged as error:
                 raise ResultsError(f"what run {run.run_id} needs is lost ({error}); repeat the command") from None
 
-        work, place = [], _once()
+        pools, lefts, place = list[Pool](), deque[deque[Run]](), _once()
         for job, placement in ready:
             left = [run for run in job.runs if run.run_id not in self._finished]
             lost = [run for run in left if self._failed.intersection(run.needs)]
@@ -136,14 +136,12 @@ class Engine:
             left = [run for run in left if run.run_id not in self._failed]
             if left:
                 with precision_of(job):
-                    pool = Pool(job, placement, self.asked, store, needed, left[0], place)
-                work.append((pool, deque(left)))
-        if not work:
+                    pools.append(Pool(job, placement, self.asked, store, needed, left[0], place))
+                lefts.append(deque(left))
+        if not pools:
             return
-        many, lefts = len(work), deque(left for _, left in work)
+        many = len(pools)
         self._tell(f"compiling {many} program{'s' if many > 1 else ''} for {sum(map(len, lefts))} runs")
-        pools = [pool for pool, _ in work]
-        work.clear()
         began = time.perf_counter()
         with contextlib.closing(in_turn(pools)) as compiled:  # what is not compiled yet is given up where this ends
             for pool in compiled:
